@@ -128,11 +128,11 @@ pub(crate) struct ServeArgs {
 pub(crate) struct DocumentArgs {
     /// An OpenAPI document whose operations are served as tools: a file, or an address; may be given several times. No
     /// configuration is read then unless one is named too.
-    #[arg(long, value_name = "DOCUMENT", value_parser = document)]
+    #[arg(long, value_name = "DOCUMENT", value_parser = parse_document_location)]
     pub(crate) openapi: Vec<String>,
 
     /// Where the operations of these documents are, whatever the documents say.
-    #[arg(long, value_name = "URL", requires = "openapi", value_parser = web_address)]
+    #[arg(long, value_name = "URL", requires = "openapi", value_parser = parse_http_url)]
     pub(crate) base_url: Option<reqwest::Url>,
 }
 
@@ -142,7 +142,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 }
 
 /// A file that is not there now was meant to be another one: one that comes and goes belongs into a configuration.
-fn document(text: &str) -> Result<String, String> {
+fn parse_document_location(text: &str) -> Result<String, String> {
     if !toolyard_config::is_http_url(text)
         && let Err(error) = std::fs::metadata(text)
     {
@@ -151,7 +151,7 @@ fn document(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn web_address(text: &str) -> Result<reqwest::Url, String> {
+fn parse_http_url(text: &str) -> Result<reqwest::Url, String> {
     let url = reqwest::Url::parse(text).map_err(|error| error.to_string())?;
     match url.scheme() {
         "http" | "https" => Ok(url),

@@ -45,9 +45,9 @@ pub(crate) enum TesterPlacement {
     /// its own connection.
     OwnYard,
     /// Among the tools of the yard.
-    Beside,
+    SharedYard,
     /// In place of all other tools.
-    Alone,
+    Exclusive,
 }
 
 /// The tester, and the yard that offers its tools.
@@ -65,14 +65,14 @@ pub(crate) struct RunningYard {
     hooks: Arc<HttpHooks>,
     recording: CallRecording,
     /// The servers that the tester knows by name.
-    known: TesterServers,
+    tester_servers: TesterServers,
     followed: Option<FollowedConfig>,
 }
 
 /// The configuration that the yard is kept in step with.
 struct FollowedConfig {
     config: Config,
-    given: ConfigInputs,
+    inputs: ConfigInputs,
     watcher: ConfigWatcher,
     on_reload: Box<dyn Fn(&Config) + Send + Sync>,
 }
@@ -80,7 +80,7 @@ struct FollowedConfig {
 impl RunningYard {
     /// Opens the records and builds the yard. No server is started yet.
     pub(crate) fn assemble(config: &Config, options: AssemblyOptions) -> anyhow::Result<Self> {
-        let context = upstream_setup::build_common()?;
+        let context = upstream_setup::build_context()?;
         upstream_setup::apply_config(&context, config);
         let recording = CallRecording::open(config, options.records)?;
         let hooks = HttpHooks::new(context.tls.clone(), &config.hooks);
@@ -92,7 +92,7 @@ impl RunningYard {
             known.store(Arc::new(tester_servers(config)));
             let settings = config.tester.settings(match placement {
                 TesterPlacement::OwnYard => TesterSharing::Session,
-                TesterPlacement::Beside | TesterPlacement::Alone => TesterSharing::Process,
+                TesterPlacement::SharedYard | TesterPlacement::Exclusive => TesterSharing::Process,
             });
             Tester::new(settings, context.clone(), Arc::clone(&known))
         });
@@ -101,7 +101,7 @@ impl RunningYard {
         };
         // A yard of the tester alone has neither hooks nor the demo.
         let yard = match options.tester {
-            Some(TesterPlacement::Alone) => new_yard(YardSettings::default()),
+            Some(TesterPlacement::Exclusive) => new_yard(YardSettings::default()),
             _ => {
                 let hooks: Arc<HttpHooks> = Arc::clone(&hooks);
                 let yard = new_yard(YardSettings { hooks: vec![hooks], ..YardSettings::default() });
@@ -126,7 +126,7 @@ impl RunningYard {
             yard.add(Arc::clone(programs) as Arc<dyn Source>);
         }
         let servers = RunningServers::new(Arc::clone(&yard), context, options.servers);
-        Ok(Self { yard, servers, tester, programs, hooks, recording, known, followed: None })
+        Ok(Self { yard, servers, tester, programs, hooks, recording, tester_servers: known, followed: None })
     }
 
     /// Starts the servers of the configuration, in parallel and in the background, and keeps the yard in
@@ -141,7 +141,8 @@ impl RunningYard {
         // Before anything else: a SIGHUP that nothing listens for ends the process.
         let watcher = ConfigWatcher::new(&config)?;
         self.start_servers(config.servers().to_vec())?;
-        self.followed = Some(FollowedConfig { config, given, watcher, on_reload: Box::new(on_reload) });
+        self.followed =
+            Some(FollowedConfig { config, inputs: given, watcher, on_reload: Box::new(on_reload) });
         Ok(())
     }
 
@@ -193,11 +194,11 @@ impl RunningYard {
         loop {
             match followed.watcher.changed().await {
                 ConfigChange::File(path) => eprintln!("toolyard: {} has changed", path.display()),
-                ConfigChange::HangUp => eprintln!("toolyard: reading the configuration again"),
+                ConfigChange::Sighup => eprintln!("toolyard: reading the configuration again"),
             }
             // What cannot be used has been reported; the yard goes on as it is.
-            let Some(new) = followed.given.load() else { continue };
-            followed.watcher.set_files_of(&new);
+            let Some(new) = followed.inputs.load() else { continue };
+            followed.watcher.set_config(&new);
             let old = std::mem::replace(&mut followed.config, new);
             self.apply(&followed.config);
             (followed.on_reload)(&followed.config);
@@ -208,7 +209,7 @@ impl RunningYard {
     /// Everything but the servers themselves.
     fn apply(&self, new: &Config) {
         upstream_setup::apply_config(&self.servers.context, new);
-        self.known.store(Arc::new(tester_servers(new)));
+        self.tester_servers.store(Arc::new(tester_servers(new)));
         self.yard.set_limits(new.limits());
         self.hooks.replace(&new.hooks);
     }

@@ -62,7 +62,7 @@ impl ClientApp {
     }
 
     /// Where what is exported goes, as people write it.
-    pub(crate) fn paste_into(self) -> &'static str {
+    pub(crate) fn export_file(self) -> &'static str {
         match self {
             Self::ClaudeCode => ".mcp.json",
             Self::ClaudeDesktop => "claude_desktop_config.json",

@@ -48,7 +48,7 @@ struct ToolTypes {
 
 pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
     let tools = match args.url {
-        Some(url) => match ask(&url, args.token).await {
+        Some(url) => match fetch_tools(&url, args.token).await {
             Ok(tools) => tools,
             Err((exit, problem)) => {
                 eprintln!("toolyard: {problem:#}");
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
             std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 fn write(language: Language, mut tools: Vec<ToolSchemas>) -> String {
@@ -86,13 +86,13 @@ fn write(language: Language, mut tools: Vec<ToolSchemas>) -> String {
 
 fn read(tool: ToolSchemas, names: &mut TypeNames) -> ToolTypes {
     let mut params = ShapeReader::new(&tool.input, names);
-    let shape = params.root(&format!("{}_params", tool.name), &tool.description);
+    let shape = params.read_root(&format!("{}_params", tool.name), &tool.description);
     let mut declared = params.finish();
     let result = match &tool.output {
         None => Shape::Unknown,
         Some(output) => {
             let mut result = ShapeReader::new(output, names);
-            let shape = result.root(&format!("{}_result", tool.name), "");
+            let shape = result.read_root(&format!("{}_result", tool.name), "");
             declared.extend(result.finish());
             shape
         }
@@ -101,7 +101,7 @@ fn read(tool: ToolSchemas, names: &mut TypeNames) -> ToolTypes {
 }
 
 /// The tools of a yard that runs, as far as the token shows them.
-async fn ask(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas>, (Exit, anyhow::Error)> {
+async fn fetch_tools(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas>, (Exit, anyhow::Error)> {
     #[derive(Deserialize)]
     struct ToolListResponse {
         tools: Vec<ToolSchemas>,
@@ -121,7 +121,7 @@ async fn ask(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas>, (Exit
         StatusCode::OK => {}
         StatusCode::UNAUTHORIZED => {
             return Err((
-                Exit::Unauthorised,
+                Exit::Unauthorized,
                 anyhow!("{url} wants another token: say --token or TOOLYARD_TOKEN"),
             ));
         }
@@ -144,7 +144,7 @@ async fn collect(files: &[PathBuf]) -> anyhow::Result<Option<Vec<ToolSchemas>>> 
     let mut running = RunningYard::assemble(&config, options)?;
     running.start_servers(config.servers().to_vec())?;
     let yard = &running.yard;
-    yard.settle(SETTLING).await;
+    yard.wait_for_startup(SETTLING).await;
     for (name, status) in yard.statuses() {
         if !matches!(status.state, SourceState::Ready | SourceState::Disabled) {
             eprintln!("toolyard: the tools of {name} are missing: it is not ready");

@@ -35,14 +35,14 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
         crate::log::start(log);
     }
     let done = match verb {
-        WorkbenchCommand::List(args) => alone(|stop| list::run(args, stop)),
-        WorkbenchCommand::Inspect(args) => alone(|stop| inspect::run(args, stop)),
-        WorkbenchCommand::Call(args) => alone(|stop| call::run(*args, stop)),
-        WorkbenchCommand::Read(args) => alone(|stop| read::run(args, stop)),
-        WorkbenchCommand::Prompt(args) => alone(|stop| prompt::run(args, stop)),
-        WorkbenchCommand::Complete(args) => alone(|stop| complete::run(args, stop)),
-        WorkbenchCommand::Search(args) => alone(|stop| search::run(args, stop)),
-        WorkbenchCommand::Doctor(args) => alone(|stop| doctor::run(args, stop)),
+        WorkbenchCommand::List(args) => run_single_threaded(|stop| list::run(args, stop)),
+        WorkbenchCommand::Inspect(args) => run_single_threaded(|stop| inspect::run(args, stop)),
+        WorkbenchCommand::Call(args) => run_single_threaded(|stop| call::run(*args, stop)),
+        WorkbenchCommand::Read(args) => run_single_threaded(|stop| read::run(args, stop)),
+        WorkbenchCommand::Prompt(args) => run_single_threaded(|stop| prompt::run(args, stop)),
+        WorkbenchCommand::Complete(args) => run_single_threaded(|stop| complete::run(args, stop)),
+        WorkbenchCommand::Search(args) => run_single_threaded(|stop| search::run(args, stop)),
+        WorkbenchCommand::Doctor(args) => run_single_threaded(|stop| doctor::run(args, stop)),
         WorkbenchCommand::Add(args) => configure::add(&args),
         WorkbenchCommand::Remove(args) => configure::remove(&args),
         WorkbenchCommand::Enable(args) => configure::set_enabled(&args, configure::Enablement::On),
@@ -60,7 +60,7 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
 
 /// Runs what talks to servers on this very thread: one command has nothing to do in parallel that would be worth
 /// threads. The first Ctrl-C cancels what is under way, the second ends.
-fn alone<W: Future<Output = Result<Exit, CommandError>>>(
+fn run_single_threaded<W: Future<Output = Result<Exit, CommandError>>>(
     work: impl FnOnce(CancellationToken) -> W,
 ) -> Result<Exit, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -56,7 +56,7 @@ impl ConfigInputs {
             config.add_document(document, self.base_url.clone(), &environment);
         }
         if let Some(only) = &self.only {
-            config.keep_only(only);
+            config.retain_server(only);
         }
         Some(config)
     }

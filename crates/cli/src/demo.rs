@@ -25,7 +25,7 @@ pub(crate) fn source() -> Arc<dyn Source> {
         people::admin_report(),
         people::ask_name(),
     ]);
-    resources::offer(native).into_source()
+    resources::register(native).into_source()
 }
 
 #[cfg(test)]

@@ -29,10 +29,10 @@ pub(crate) async fn answer(ask: QuestionBatch) {
 }
 
 fn decline(questions: &[Question]) -> Result<RawAnswers, HubError> {
-    questions.iter().map(|question| Ok((question.key.clone(), without_person(question)?))).collect()
+    questions.iter().map(|question| Ok((question.key.clone(), decline_question(question)?))).collect()
 }
 
-fn without_person(question: &Question) -> Result<Raw, HubError> {
+fn decline_question(question: &Question) -> Result<Raw, HubError> {
     match question.kind {
         QuestionKind::ElicitForm | QuestionKind::ElicitUrl => {
             let asked = message(&params(question));
@@ -40,11 +40,11 @@ fn without_person(question: &Question) -> Result<Raw, HubError> {
             note("declined, because there is no terminal to ask at");
             Ok(to_raw(&json!({"action": "decline"})))
         }
-        QuestionKind::Sample | QuestionKind::Roots => Err(cannot(question.kind)),
+        QuestionKind::Sample | QuestionKind::Roots => Err(unsupported_question(question.kind)),
     }
 }
 
-fn cannot(kind: QuestionKind) -> HubError {
+fn unsupported_question(kind: QuestionKind) -> HubError {
     let what = if kind == QuestionKind::Sample { "a model to ask" } else { "roots" };
     HubError::new(ErrorKind::ClientCannot, format!("a command line has no {what}"))
 }
@@ -54,9 +54,9 @@ fn ask_person(questions: &[Question]) -> Result<RawAnswers, HubError> {
     for question in questions {
         let params = params(question);
         let answer = match question.kind {
-            QuestionKind::ElicitForm => form(&params),
-            QuestionKind::ElicitUrl => visit(&params),
-            QuestionKind::Sample | QuestionKind::Roots => return Err(cannot(question.kind)),
+            QuestionKind::ElicitForm => ask_form(&params),
+            QuestionKind::ElicitUrl => ask_to_open_url(&params),
+            QuestionKind::Sample | QuestionKind::Roots => return Err(unsupported_question(question.kind)),
         };
         answers.push((question.key.clone(), to_raw(&answer)));
     }
@@ -71,23 +71,23 @@ fn message(params: &Value) -> String {
     params.get("message").and_then(Value::as_str).unwrap_or("something").to_owned()
 }
 
-fn visit(params: &Value) -> Value {
+fn ask_to_open_url(params: &Value) -> Value {
     let address = params.get("url").and_then(Value::as_str).unwrap_or_default();
-    say(&format!(
+    print_prompt(&format!(
         "\nThe server asks: {}\nIt wants you to open this address:\n  {address}\n",
         message(params)
     ));
-    say("Done? [y/N] ");
-    match line().as_deref() {
+    print_prompt("Done? [y/N] ");
+    match read_line().as_deref() {
         Some("y" | "Y" | "yes") => json!({"action": "accept"}),
         _ => json!({"action": "decline"}),
     }
 }
 
-fn form(params: &Value) -> Value {
+fn ask_form(params: &Value) -> Value {
     let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
-    say(&format!("\nThe server asks: {}\n", message(params)));
-    say("(Enter alone takes what is in brackets or leaves a field out; Ctrl-D declines)\n");
+    print_prompt(&format!("\nThe server asks: {}\n", message(params)));
+    print_prompt("(Enter alone takes what is in brackets or leaves a field out; Ctrl-D declines)\n");
     let mut content = Map::new();
     for field in parameters(&to_raw(&schema)) {
         match ask_field(&field) {
@@ -102,20 +102,21 @@ fn form(params: &Value) -> Value {
 /// What a person says about one field; the inner nothing leaves it out, the outer one declines.
 fn ask_field(field: &ToolParameter) -> Option<Option<Value>> {
     if let Some(description) = &field.description {
-        say(&format!("  {}\n", clean_line(description)));
+        print_prompt(&format!("  {}\n", clean_line(description)));
     }
     if !field.choices.is_empty() {
-        let choices: Vec<String> = field.choices.iter().map(shown).collect();
-        say(&format!("  one of: {}\n", choices.join(", ")));
+        let choices: Vec<String> = field.choices.iter().map(display_value).collect();
+        print_prompt(&format!("  one of: {}\n", choices.join(", ")));
     }
     for _ in 0..TRIES {
-        let usual = field.default.as_ref().map(|value| format!(" [{}]", shown(value))).unwrap_or_default();
+        let usual =
+            field.default.as_ref().map(|value| format!(" [{}]", display_value(value))).unwrap_or_default();
         let star = if field.required { "*" } else { "" };
-        say(&format!("{}{star} ({}){usual}: ", clean_line(&field.name), clean_line(&field.kind)));
-        let typed = line()?;
+        print_prompt(&format!("{}{star} ({}){usual}: ", clean_line(&field.name), clean_line(&field.kind)));
+        let typed = read_line()?;
         match read_value(field, typed.trim()) {
             Ok(value) => return Some(value),
-            Err(problem) => say(&format!("  {problem}\n")),
+            Err(problem) => print_prompt(&format!("  {problem}\n")),
         }
     }
     None
@@ -153,18 +154,18 @@ fn read_value(field: &ToolParameter, typed: &str) -> Result<Option<Value>, Strin
     Ok(Some(value))
 }
 
-fn shown(value: &Value) -> String {
+fn display_value(value: &Value) -> String {
     clean_line(&value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned))
 }
 
-fn say(text: &str) {
+fn print_prompt(text: &str) {
     let mut stderr = std::io::stderr();
     let _ = stderr.write_all(clean(text).as_bytes());
     let _ = stderr.flush();
 }
 
 /// A line from the terminal; nothing at its end.
-fn line() -> Option<String> {
+fn read_line() -> Option<String> {
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
         Ok(1..) => Some(line.trim_end_matches(['\n', '\r']).to_owned()),

@@ -8,7 +8,7 @@ use toolyard_remote::{RemoteError, strip_token};
 
 use crate::Exit;
 use crate::clean::clean_line;
-use crate::terminal::{note, note_more};
+use crate::terminal::{note, note_detail};
 
 #[derive(Debug)]
 pub(crate) enum CommandError {
@@ -48,12 +48,12 @@ impl CommandError {
     }
 
     /// A running yard cannot be attached to.
-    pub(crate) fn cannot_attach(verb: &str, url: &reqwest::Url, error: &RemoteError) -> Self {
+    pub(crate) fn connect_failed(verb: &str, url: &reqwest::Url, error: &RemoteError) -> Self {
         let why = clean_line(error.message());
         let message = format!("cannot {verb} {}: {why}", strip_token(url));
         match error {
             RemoteError::Refused(_) => {
-                Self::new(Exit::Unauthorised, format!("the yard does not let us in: {why}"))
+                Self::new(Exit::Unauthorized, format!("the yard does not let us in: {why}"))
                     .suggest("say its token with --token, or in TOOLYARD_TOKEN")
             }
             RemoteError::ProtocolMismatch(_) => Self::new(Exit::Unreachable, message)
@@ -71,12 +71,12 @@ impl CommandError {
             Self::Failure { exit, message, suggestion } => {
                 note(&message);
                 if let Some(suggestion) = suggestion {
-                    suggestion.lines().for_each(note_more);
+                    suggestion.lines().for_each(note_detail);
                 }
                 exit
             }
             // Whoever read it has seen enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Fine,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Self::Output(error) => {
                 note(&format!("cannot write: {error}"));
                 Exit::Failed
@@ -94,7 +94,7 @@ impl From<ErrorKind> for Exit {
         match kind {
             ErrorKind::Bug => Self::Failed,
             ErrorKind::InvalidArguments | ErrorKind::TooLarge => Self::Usage,
-            ErrorKind::Unauthenticated | ErrorKind::Forbidden => Self::Unauthorised,
+            ErrorKind::Unauthenticated | ErrorKind::Forbidden => Self::Unauthorized,
             ErrorKind::NotConnected | ErrorKind::CannotConnect | ErrorKind::ConnectionLost => {
                 Self::Unreachable
             }

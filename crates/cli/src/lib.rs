@@ -43,13 +43,13 @@ use args::{CliCommand, TokenCommand};
 /// How the process ended, as its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
-    Fine,
+    Success,
     /// Something failed that is not the caller's doing.
     Failed,
     /// The arguments or the configuration are wrong.
     Usage,
     /// A server does not know who we are.
-    Unauthorised,
+    Unauthorized,
     /// A server cannot be reached.
     Unreachable,
     /// A tool or a program failed.
@@ -65,10 +65,10 @@ enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(match exit {
-            Exit::Fine => 0,
+            Exit::Success => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
-            Exit::Unauthorised => 3,
+            Exit::Unauthorized => 3,
             Exit::Unreachable => 4,
             Exit::ToolFailed => 5,
             Exit::RateLimited => 6,
@@ -85,16 +85,18 @@ pub fn main() -> ExitCode {
     let args = args::parse();
     match args.verb {
         CliCommand::Workbench(verb) => commands::run(args.log.as_deref(), verb),
-        CliCommand::Serve(verb) => start(args.log.as_deref(), serve::run(verb)),
-        CliCommand::Stdio(verb) => start(args.log.as_deref(), stdio::run(verb)),
-        CliCommand::Ui(verb) => start(args.log.as_deref(), ui::run(verb)),
-        CliCommand::Login(verb) => start(args.log.as_deref(), login::log_in(verb)),
-        CliCommand::Logout(verb) => start(args.log.as_deref(), login::log_out(verb)),
-        CliCommand::Token(TokenCommand::New(verb)) => start(args.log.as_deref(), async { token::run(verb) }),
-        CliCommand::Run(verb) => start(args.log.as_deref(), run::run(verb)),
-        CliCommand::Watch(verb) => start(args.log.as_deref(), watch::run(verb)),
-        CliCommand::Types(verb) => start(args.log.as_deref(), codegen::run(verb)),
-        CliCommand::OpenApi(verb) => start(args.log.as_deref(), openapi::run(verb)),
+        CliCommand::Serve(verb) => run_async(args.log.as_deref(), serve::run(verb)),
+        CliCommand::Stdio(verb) => run_async(args.log.as_deref(), stdio::run(verb)),
+        CliCommand::Ui(verb) => run_async(args.log.as_deref(), ui::run(verb)),
+        CliCommand::Login(verb) => run_async(args.log.as_deref(), login::log_in(verb)),
+        CliCommand::Logout(verb) => run_async(args.log.as_deref(), login::log_out(verb)),
+        CliCommand::Token(TokenCommand::New(verb)) => {
+            run_async(args.log.as_deref(), async { token::run(verb) })
+        }
+        CliCommand::Run(verb) => run_async(args.log.as_deref(), run::run(verb)),
+        CliCommand::Watch(verb) => run_async(args.log.as_deref(), watch::run(verb)),
+        CliCommand::Types(verb) => run_async(args.log.as_deref(), codegen::run(verb)),
+        CliCommand::OpenApi(verb) => run_async(args.log.as_deref(), openapi::run(verb)),
         // There is one of these beside every server that we start, so it has neither log nor runtime.
         CliCommand::Keeper(verb) => supervisor::run(verb),
         // It gives up its rights one after the other, for which it must have one thread.
@@ -102,7 +104,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn start(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
+fn run_async(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     log::start(log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -86,7 +86,7 @@ impl<S: Subscriber> Layer<S> for BroadcastLayer {
         }
         let entry = LogEntry {
             at: SystemTime::now(),
-            level: word(*event.metadata().level()),
+            level: level_name(*event.metadata().level()),
             target: event.metadata().target().to_owned(),
             source,
             message,
@@ -124,19 +124,20 @@ impl Visit for LogFields {
             return;
         }
         if name == "message" {
-            self.message.push_str(&clean_name(&redaction().text(&said)));
+            self.message.push_str(&clean_name(&redaction().redact_text(&said)));
             return;
         }
         if matches!(name, "server" | "source") {
             self.source = Some(said.trim_matches('"').to_owned());
         }
-        let shown = if redaction().hides(name) { HIDDEN.into() } else { redaction().text(&said) };
+        let shown =
+            if redaction().is_secret_key(name) { HIDDEN.into() } else { redaction().redact_text(&said) };
         // Writing into a string cannot fail.
         let _ = write!(self.fields, " {name}={}", clean_name(&shown));
     }
 }
 
-fn word(level: Level) -> &'static str {
+fn level_name(level: Level) -> &'static str {
     match level {
         Level::ERROR => "error",
         Level::WARN => "warn",

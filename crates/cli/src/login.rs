@@ -13,41 +13,41 @@ use crate::configuration::load_or_report;
 use crate::{Exit, terminal, upstream_setup};
 
 pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
-    let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
-    let person = at_this_terminal(if args.no_browser { Browser::Elsewhere } else { Browser::Here });
-    match login(&settings, &upstream_setup::build_common()?, &person).await {
+    let Some(settings) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    let person = terminal_prompter(if args.no_browser { Browser::Remote } else { Browser::Local });
+    match login(&settings, &upstream_setup::build_context()?, &person).await {
         Ok(()) => terminal::print(&format!("logged in to {}\n", settings.name))?,
         Err(AuthError::NothingToDo(why)) => {
             terminal::print(&format!("there is nothing to log in to at {}: {why}\n", settings.name))?;
         }
-        Err(error) => return Ok(failed(&settings, &error)),
+        Err(error) => return Ok(report_failure(&settings, &error)),
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
-    let Some(settings) = server(&args.config, &args.server) else { return Ok(Exit::Usage) };
-    match logout(&settings, &upstream_setup::build_common()?).await {
+    let Some(settings) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    match logout(&settings, &upstream_setup::build_context()?).await {
         Ok(true) => terminal::print(&format!("logged out of {}\n", settings.name))?,
         Ok(false) => terminal::print(&format!("there was no login to {}\n", settings.name))?,
-        Err(error) => return Ok(failed(&settings, &error)),
+        Err(error) => return Ok(report_failure(&settings, &error)),
     }
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
-fn failed(settings: &ServerSettings, error: &AuthError) -> Exit {
+fn report_failure(settings: &ServerSettings, error: &AuthError) -> Exit {
     eprintln!("toolyard: cannot log in to {}: {error}", settings.name);
     if let Some(suggestion) = error.suggestion(settings.name.as_str()) {
         eprintln!("  {suggestion}");
     }
     match error {
         AuthError::Unreachable(_) => Exit::Unreachable,
-        _ => Exit::Unauthorised,
+        _ => Exit::Unauthorized,
     }
 }
 
 /// The settings of a server; if there are none to be had, the person has been told why.
-fn server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
+fn find_server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
     let config = load_or_report(files)?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
     match entry {
@@ -73,18 +73,18 @@ fn server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Browser {
-    Here,
-    Elsewhere,
+    Local,
+    Remote,
 }
 
 /// The person who started us: is shown the address, gets a browser if there is one, and may paste what it ends at.
-fn at_this_terminal(browser: Browser) -> LoginPrompter {
+fn terminal_prompter(browser: Browser) -> LoginPrompter {
     Arc::new(move |visit: LoginPrompt| {
         eprintln!("To log in to {}, open this address:\n\n  {}\n", visit.server, visit.address);
         eprintln!("If that browser is on another machine, it will end at a page that it cannot open:");
         eprintln!("paste the address of that page here and press Enter.");
-        if browser == Browser::Here {
-            open(&visit.address);
+        if browser == Browser::Local {
+            open_browser(&visit.address);
         }
         // Ends with the process: nobody can take back a read of standard input.
         std::thread::spawn(move || {
@@ -97,7 +97,7 @@ fn at_this_terminal(browser: Browser) -> LoginPrompter {
 }
 
 /// Opens an address that is known to be one of the web. Where nothing can, the printed one is enough.
-fn open(address: &str) {
+fn open_browser(address: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
     if cfg!(target_os = "macos") || has_screen {

@@ -47,23 +47,23 @@ impl NameCache {
     pub(crate) fn lacks(&self, server: &str, name: &str, lists: &[ServerListKind]) -> bool {
         let Some(names) = self.0.get(server) else { return false };
         let without = |list: &ServerListKind| match list {
-            ServerListKind::Tools => is_without(names.tools.as_deref(), name),
-            ServerListKind::Prompts => is_without(names.prompts.as_deref(), name),
+            ServerListKind::Tools => is_missing_from(names.tools.as_deref(), name),
+            ServerListKind::Prompts => is_missing_from(names.prompts.as_deref(), name),
             ServerListKind::Resources | ServerListKind::Templates => false,
         };
         lists.iter().all(without)
     }
 
     /// Whether this server could not be used the last time.
-    pub(crate) fn was_absent(&self, server: &str) -> bool {
+    pub(crate) fn was_unavailable(&self, server: &str) -> bool {
         self.0.get(server).is_some_and(|names| names.absent)
     }
 }
 
-fn is_without(known: Option<&[String]>, name: &str) -> bool {
+fn is_missing_from(known: Option<&[String]>, name: &str) -> bool {
     // Of a server that offers very much not everything is kept, nor is every name.
     known.is_some_and(|known| {
-        known.len() < MOST_NAMES && is_plain(name) && !known.iter().any(|one| one == name)
+        known.len() < MOST_NAMES && is_shell_safe(name) && !known.iter().any(|one| one == name)
     })
 }
 
@@ -72,28 +72,28 @@ pub(crate) fn server_completer() -> ArgValueCompleter {
         let around = process_environment();
         let config = Config::load(&[], &around).ok();
         let names = config.iter().flat_map(Config::servers).map(|entry| entry.name().to_string());
-        beginning(typed, names)
+        complete_prefix(typed, names)
     })
 }
 
 pub(crate) fn tool_completer() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
-        beginning(typed, of_this_config(|names| names.tools.unwrap_or_default()))
+        complete_prefix(typed, unique_cached_names(|names| names.tools.unwrap_or_default()))
     })
 }
 
 pub(crate) fn prompt_completer() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
-        beginning(typed, of_this_config(|names| names.prompts.unwrap_or_default()))
+        complete_prefix(typed, unique_cached_names(|names| names.prompts.unwrap_or_default()))
     })
 }
 
-fn beginning(typed: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+fn complete_prefix(typed: &OsStr, names: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
     names.into_iter().filter(|name| name.starts_with(typed)).map(CompletionCandidate::new).collect()
 }
 
-fn of_this_config(pick: impl Fn(ServerNames) -> Vec<String>) -> Vec<String> {
+fn unique_cached_names(pick: impl Fn(ServerNames) -> Vec<String>) -> Vec<String> {
     let mut names: Vec<String> = NameCache::load().0.into_values().flat_map(pick).collect();
     names.sort();
     // A bare name that two servers have is of no use.
@@ -116,7 +116,7 @@ pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
     let catalog = yard.catalog();
     for (source, status) in yard.statuses() {
         // Nobody knows yet what becomes of it.
-        if !status.settled {
+        if !status.startup_complete {
             continue;
         }
         let names = servers.entry(source.to_string()).or_default();
@@ -126,12 +126,15 @@ pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
         }
         if lists.contains(&ServerListKind::Tools) {
             let own = catalog.tools().iter().filter(|tool| tool.source == source);
-            names.tools = Some(both(own.map(|tool| (tool.full_name.to_string(), tool.raw_name.clone()))));
+            names.tools = Some(full_and_bare_names(
+                own.map(|tool| (tool.full_name.to_string(), tool.raw_name.clone())),
+            ));
         }
         if lists.contains(&ServerListKind::Prompts) {
             let own = catalog.prompts().iter().filter(|prompt| prompt.source == source);
-            names.prompts =
-                Some(both(own.map(|prompt| (prompt.full_name.to_string(), prompt.raw_name.clone()))));
+            names.prompts = Some(full_and_bare_names(
+                own.map(|prompt| (prompt.full_name.to_string(), prompt.raw_name.clone())),
+            ));
         }
     }
     if servers == before {
@@ -149,10 +152,10 @@ pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
 }
 
 /// Full names and bare ones, without those that no shell should be given.
-fn both(names: impl Iterator<Item = (String, String)>) -> Vec<String> {
+fn full_and_bare_names(names: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (full, raw) in names.take(MOST_NAMES) {
-        if raw != full && is_plain(&raw) {
+        if raw != full && is_shell_safe(&raw) {
             all.push(raw);
         }
         all.push(full);
@@ -160,7 +163,7 @@ fn both(names: impl Iterator<Item = (String, String)>) -> Vec<String> {
     all
 }
 
-fn is_plain(name: &str) -> bool {
+fn is_shell_safe(name: &str) -> bool {
     name.len() < 200 && name.chars().all(|c| c.is_ascii_graphic() && !"'\"\\`$".contains(c))
 }
 

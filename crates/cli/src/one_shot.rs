@@ -22,7 +22,7 @@ use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::name_cache::{self, NameCache};
 use crate::servers::StartMode;
-use crate::terminal::{self, note, note_more};
+use crate::terminal::{self, note, note_detail};
 
 pub(crate) mod ad_hoc;
 mod readiness;
@@ -44,15 +44,15 @@ pub(crate) enum ServerSelection<'a> {
 /// What a command wants of the servers.
 #[derive(Debug, Clone)]
 pub(crate) struct OneShotOptions<'a> {
-    pub(crate) need: ServerSelection<'a>,
+    pub(crate) selection: ServerSelection<'a>,
     pub(crate) lists: &'a [ServerListKind],
     /// How long the call may take, if that was said.
     pub(crate) call_time: Option<Duration>,
 }
 
 impl<'a> OneShotOptions<'a> {
-    pub(crate) fn new(need: ServerSelection<'a>, lists: &'a [ServerListKind]) -> Self {
-        Self { need, lists, call_time: None }
+    pub(crate) fn new(selection: ServerSelection<'a>, lists: &'a [ServerListKind]) -> Self {
+        Self { selection, lists, call_time: None }
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct OneShotYard {
     pub(crate) principal: Principal,
     running: RunningYard,
     /// Servers that are not there, though they were wanted.
-    pub(crate) troubles: Vec<UnavailableServer>,
+    pub(crate) unavailable: Vec<UnavailableServer>,
     /// Servers that are switched off.
     pub(crate) disabled: Vec<SourceName>,
 }
@@ -83,7 +83,7 @@ pub(crate) struct UnavailableServer {
 impl UnavailableServer {
     pub(crate) fn exit(&self) -> Exit {
         match self.state {
-            SourceState::NeedsAuthorization => Exit::Unauthorised,
+            SourceState::NeedsAuthorization => Exit::Unauthorized,
             _ => Exit::Unreachable,
         }
     }
@@ -101,8 +101,8 @@ impl UnavailableServer {
 
     pub(crate) fn report(&self) {
         note(&format!("{} {}", self.server, self.describe()));
-        self.advice.iter().for_each(|advice| note_more(advice));
-        self.stderr.iter().for_each(|line| note_more(&clean_line(line)));
+        self.advice.iter().for_each(|advice| note_detail(advice));
+        self.stderr.iter().for_each(|line| note_detail(&clean_line(line)));
     }
 }
 
@@ -112,7 +112,7 @@ struct OneShotPlan {
     config: Config,
     servers: Vec<ServerEntry>,
     /// Servers of the configuration that cannot even be started.
-    troubles: Vec<UnavailableServer>,
+    unavailable: Vec<UnavailableServer>,
     disabled: Vec<SourceName>,
     /// What is odd about the configuration.
     notes: Vec<String>,
@@ -128,17 +128,17 @@ impl OneShotYard {
     ) -> Result<Self, CommandError> {
         let plan = plan(which, &wish)?;
         plan.notes.iter().for_each(|text| note(text));
-        Self::bring_up(plan, which, wish, stop).await
+        Self::start_and_wait(plan, which, wish, stop).await
     }
 
-    async fn bring_up(
+    async fn start_and_wait(
         plan: OneShotPlan,
         which: &ServerSelectionArgs,
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
         let visit = Self::start(plan, &wish)?;
-        let remembered = which.other.is_absent() && which.config.is_empty();
+        let remembered = which.other.is_empty() && which.config.is_empty();
         let memory = if remembered { NameCache::load() } else { NameCache::default() };
         let waiting = async {
             tokio::select! {
@@ -146,9 +146,9 @@ impl OneShotYard {
                 () = stop.cancelled() => Err(CommandError::interrupted()),
             }
         };
-        let settled = terminal::with_spinner(|| visit.waiting_for(), waiting).await;
-        let mut visit = visit.with_troubles();
-        visit.advise(&which.other).await;
+        let settled = terminal::with_spinner(|| visit.waiting_message(), waiting).await;
+        let mut visit = visit.collect_unavailable();
+        visit.add_auth_advice(&which.other).await;
         if let Err(fault) = settled {
             visit.close().await;
             return Err(fault);
@@ -165,19 +165,19 @@ impl OneShotYard {
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
-        Self::bring_up(plan(which, &wish)?, which, wish, stop).await
+        Self::start_and_wait(plan(which, &wish)?, which, wish, stop).await
     }
 
     /// The same where there is no use in going on without a server that was named.
-    pub(crate) async fn open_all(
+    pub(crate) async fn open_and_report(
         which: &ServerSelectionArgs,
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
         let visit = Self::open(which, wish, stop).await?;
-        let lonely = visit.sources().count() + visit.troubles.len() > 0 && visit.ready() == 0;
-        visit.troubles.iter().for_each(UnavailableServer::report);
-        match visit.troubles.first().map(UnavailableServer::exit) {
+        let lonely = visit.sources().count() + visit.unavailable.len() > 0 && visit.ready_count() == 0;
+        visit.unavailable.iter().for_each(UnavailableServer::report);
+        match visit.unavailable.first().map(UnavailableServer::exit) {
             Some(exit) if lonely => {
                 visit.close().await;
                 Err(CommandError::AlreadyReported(exit))
@@ -187,8 +187,8 @@ impl OneShotYard {
     }
 
     fn start(plan: OneShotPlan, wish: &OneShotOptions<'_>) -> Result<Self, CommandError> {
-        let OneShotPlan { config, servers, troubles, disabled, .. } = plan;
-        let client = DedicatedClient { abilities: abilities(), lists: wish.lists.to_vec() };
+        let OneShotPlan { config, servers, unavailable: troubles, disabled, .. } = plan;
+        let client = DedicatedClient { capabilities: client_capabilities(), lists: wish.lists.to_vec() };
         let options = AssemblyOptions {
             call_time: wish.call_time,
             ..AssemblyOptions::new(StartMode::SingleClient(client))
@@ -196,7 +196,7 @@ impl OneShotYard {
         let mut running = RunningYard::assemble(&config, options)?;
         running.start_servers(servers)?;
         let (yard, principal) = (Arc::clone(&running.yard), assembly::owner(&config));
-        Ok(Self { yard, principal, running, troubles, disabled })
+        Ok(Self { yard, principal, running, unavailable: troubles, disabled })
     }
 
     /// The servers that speak MCP.
@@ -204,17 +204,17 @@ impl OneShotYard {
         self.running.servers.upstreams()
     }
 
-    fn waiting_for(&self) -> String {
-        let names: Vec<&str> = self.late().map(|source| source.name().as_str()).collect();
+    fn waiting_message(&self) -> String {
+        let names: Vec<&str> = self.starting_sources().map(|source| source.name().as_str()).collect();
         format!("waiting for {}", names.join(", "))
     }
 
     /// What has not started yet, nor failed to.
-    fn late(&self) -> impl Iterator<Item = &dyn Source> {
+    fn starting_sources(&self) -> impl Iterator<Item = &dyn Source> {
         self.sources().filter(|source| source.starting_since().is_some())
     }
 
-    fn with_troubles(mut self) -> Self {
+    fn collect_unavailable(mut self) -> Self {
         let trouble = |source: &dyn Source| {
             let status = source.status();
             let reason = status.reason.unwrap_or_else(|| "it does not answer".to_owned());
@@ -230,14 +230,15 @@ impl OneShotYard {
             })
         };
         let more: Vec<UnavailableServer> = self.sources().filter_map(trouble).collect();
-        self.troubles.extend(more);
+        self.unavailable.extend(more);
         self
     }
 
     /// What to do about servers that want to know who we are: not all of them have a login, and one that is in no
     /// configuration has no name to log in with.
-    async fn advise(&mut self, other: &AdHocServerArgs) {
-        for trouble in self.troubles.iter_mut().filter(|one| one.state == SourceState::NeedsAuthorization) {
+    async fn add_auth_advice(&mut self, other: &AdHocServerArgs) {
+        for trouble in self.unavailable.iter_mut().filter(|one| one.state == SourceState::NeedsAuthorization)
+        {
             let mut upstreams = self.running.servers.upstreams();
             let Some(upstream) = upstreams.find(|one| *one.name() == trouble.server) else { continue };
             match upstream.auth_status().await {
@@ -273,7 +274,7 @@ impl OneShotYard {
         self.running.servers.sources()
     }
 
-    fn ready(&self) -> usize {
+    fn ready_count(&self) -> usize {
         self.yard.statuses().iter().filter(|(_, status)| status.state == SourceState::Ready).count()
     }
 
@@ -283,7 +284,7 @@ impl OneShotYard {
         let named = error.details().and_then(|details| details.get("server"));
         let of_it =
             |trouble: &&UnavailableServer| named.is_some_and(|server| *server == trouble.server.as_str());
-        if let Some(trouble) = self.troubles.iter().find(of_it) {
+        if let Some(trouble) = self.unavailable.iter().find(of_it) {
             trouble.report();
             return CommandError::AlreadyReported(trouble.exit());
         }
@@ -292,14 +293,14 @@ impl OneShotYard {
             ErrorKind::UnknownTool | ErrorKind::UnknownResource | ErrorKind::UnknownPrompt
         );
         let nobody = || self.sources().all(|source| source.status().state != SourceState::Ready);
-        match self.troubles.first() {
+        match self.unavailable.first() {
             Some(first) if error.kind() == ErrorKind::CannotConnect && nobody() => {
-                self.troubles.iter().for_each(UnavailableServer::report);
+                self.unavailable.iter().for_each(UnavailableServer::report);
                 CommandError::AlreadyReported(first.exit())
             }
             Some(first) if unknown => {
                 let exit = first.exit();
-                self.troubles.iter().for_each(UnavailableServer::report);
+                self.unavailable.iter().for_each(UnavailableServer::report);
                 // Where nobody could be asked, nothing is known about the name either.
                 if nobody() {
                     return CommandError::AlreadyReported(exit);
@@ -323,7 +324,7 @@ impl OneShotYard {
 
 /// What a server may ask of whoever sits at this terminal. Forms are declined where nobody does, so that the server
 /// hears a no instead of nothing.
-pub(crate) fn abilities() -> ClientCapabilities {
+pub(crate) fn client_capabilities() -> ClientCapabilities {
     ClientCapabilities {
         elicit_form: true,
         elicit_url: terminal::is_interactive(),
@@ -335,8 +336,8 @@ pub(crate) fn abilities() -> ClientCapabilities {
 
 fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneShotPlan, CommandError> {
     let adjust = |mut settings: Box<ServerSettings>| {
-        settings.start_time = which.start_timeout.unwrap_or(settings.start_time);
-        settings.call_time = wish.call_time.unwrap_or_default().max(settings.call_time);
+        settings.start_timeout = which.start_timeout.unwrap_or(settings.start_timeout);
+        settings.call_timeout = wish.call_time.unwrap_or_default().max(settings.call_timeout);
         ServerEntry::Ready(settings)
     };
     if let Some(settings) = ad_hoc::server_settings(&which.other)? {
@@ -353,10 +354,10 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
         notes
             .push("there is no configuration, so this is the demo yard; `toolyard add` makes one".to_owned());
     }
-    let need = which.server.as_deref().map_or(wish.need, ServerSelection::Server);
+    let need = which.server.as_deref().map_or(wish.selection, ServerSelection::Server);
     let entries = config.servers();
     if let ServerSelection::Server(name) = need {
-        check_name(name, &config)?;
+        check_server_exists(name, &config)?;
     }
     let wanted: Vec<ServerEntry> =
         entries.iter().filter(|entry| is_needed(entry, need, entries)).cloned().collect();
@@ -398,7 +399,7 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
     }
     config.demo &=
         matches!(need, ServerSelection::All | ServerSelection::Named(_) | ServerSelection::Server("demo"));
-    Ok(OneShotPlan { config, servers, troubles, disabled, notes })
+    Ok(OneShotPlan { config, servers, unavailable: troubles, disabled, notes })
 }
 
 /// Whether a server can have what is needed.
@@ -413,7 +414,7 @@ fn is_needed(entry: &ServerEntry, need: ServerSelection<'_>, all: &[ServerEntry]
     }
 }
 
-pub(crate) fn check_name(name: &str, config: &Config) -> Result<(), CommandError> {
+pub(crate) fn check_server_exists(name: &str, config: &Config) -> Result<(), CommandError> {
     let mut names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
     if config.demo {
         names.push("demo");

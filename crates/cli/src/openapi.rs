@@ -33,11 +33,11 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
         path => DocumentLocation::File(PathBuf::from(path)),
     };
     let settings = LoadSettings {
-        fetch: fetch(&args)?,
+        fetch: fetcher(&args)?,
         follow_network_references: args.network_references,
         ..LoadSettings::default()
     };
-    let shape = shape(&args);
+    let shape = convert_settings(&args);
     // Large documents take a while, and whoever fetches waits.
     let work = tokio::task::spawn_blocking(move || {
         let document = load(&location, &settings)?;
@@ -54,7 +54,7 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
             return Ok(exit);
         }
     };
-    tell(&conversion.diagnostics, args.diagnostics)?;
+    print_diagnostics(&conversion.diagnostics, args.diagnostics)?;
     if let Some(path) = &args.output {
         let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
         let mut file = std::io::BufWriter::new(file);
@@ -70,11 +70,11 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
     match written {
         // Whoever reads has seen enough, as `head` does.
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot print"),
-        _ => Ok(Exit::Fine),
+        _ => Ok(Exit::Success),
     }
 }
 
-fn shape(args: &OpenApiArgs) -> ConvertSettings {
+fn convert_settings(args: &OpenApiArgs) -> ConvertSettings {
     ConvertSettings {
         filters: Filters {
             include_tags: args.tag.clone(),
@@ -97,11 +97,11 @@ fn shape(args: &OpenApiArgs) -> ConvertSettings {
 }
 
 /// What brings documents from addresses, where any are needed.
-fn fetch(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<FetchFn>>> {
+fn fetcher(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<FetchFn>>> {
     if !is_address(&args.document) && !args.network_references {
         return Ok(None);
     }
-    let http = HttpClients::new(&upstream_setup::build_common()?.tls).context("cannot set up HTTP")?;
+    let http = HttpClients::new(&upstream_setup::build_context()?.tls).context("cannot set up HTTP")?;
     Ok(Some(document_fetcher(&args.document, http, tokio::runtime::Handle::current())))
 }
 
@@ -118,7 +118,7 @@ fn write_tools(conversion: &Conversion, to: &mut dyn Write) -> std::io::Result<(
     to.write_all(b"\n]\n")
 }
 
-fn tell(diagnostics: &[Diagnostic], form: DiagnosticsFormat) -> anyhow::Result<()> {
+fn print_diagnostics(diagnostics: &[Diagnostic], form: DiagnosticsFormat) -> anyhow::Result<()> {
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     match form {
@@ -133,7 +133,10 @@ fn tell(diagnostics: &[Diagnostic], form: DiagnosticsFormat) -> anyhow::Result<(
                 }
                 eprintln!(
                     "{}",
-                    line(found, if colour { DiagnosticColor::Colours } else { DiagnosticColor::Plain })
+                    format_diagnostic(
+                        found,
+                        if colour { DiagnosticColor::Ansi } else { DiagnosticColor::Plain }
+                    )
                 );
             }
             if kept_back > 0 {
@@ -146,18 +149,18 @@ fn tell(diagnostics: &[Diagnostic], form: DiagnosticsFormat) -> anyhow::Result<(
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DiagnosticColor {
-    Colours,
+    Ansi,
     Plain,
 }
 
-fn line(found: &Diagnostic, painting: DiagnosticColor) -> String {
+fn format_diagnostic(found: &Diagnostic, painting: DiagnosticColor) -> String {
     let (word, colour) = match found.severity {
         DiagnosticSeverity::Note => ("note", "36"),
         DiagnosticSeverity::Warning => ("warning", "33"),
         DiagnosticSeverity::Error => ("error", "31"),
     };
     let word = match painting {
-        DiagnosticColor::Colours => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
+        DiagnosticColor::Ansi => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
         DiagnosticColor::Plain => word.to_owned(),
     };
     let operation = found.operation.as_deref().map(|operation| format!(" ({})", clean_line(operation)));
@@ -207,7 +210,7 @@ fn table(conversion: &Conversion) -> String {
 mod tests {
     use toolyard_openapi::{Diagnostic, DiagnosticSeverity};
 
-    use super::{DiagnosticColor, line};
+    use super::{DiagnosticColor, format_diagnostic};
 
     #[test]
     fn what_could_move_a_cursor_is_not_printed() {
@@ -219,7 +222,7 @@ mod tests {
             operation: Some("GET /\u{7}".to_owned()),
             extra: None,
         };
-        let printed = line(&found, DiagnosticColor::Plain);
+        let printed = format_diagnostic(&found, DiagnosticColor::Plain);
         assert_eq!(printed, "warning [odd] /paths/\\u{202e}a: ab c (GET /\\u{7})");
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn identity() -> Identity {
 /// start.
 fn version(python: Option<&Path>) -> Option<String> {
     let name = python.unwrap_or(Path::new("python3"));
-    let file = if name.components().count() > 1 { name.to_owned() } else { in_path(name)? };
+    let file = if name.components().count() > 1 { name.to_owned() } else { find_in_path(name)? };
     let real = file.canonicalize().ok()?;
     let version = real.file_name()?.to_str()?.strip_prefix("python")?;
     let numbers =
@@ -45,7 +45,7 @@ fn version(python: Option<&Path>) -> Option<String> {
     (numbers && version.contains('.')).then(|| version.to_owned())
 }
 
-fn in_path(name: &Path) -> Option<PathBuf> {
+fn find_in_path(name: &Path) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }

@@ -47,13 +47,13 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
     let request = CallRequest::new(what, assembly::owner(&config));
     let request = CallRequest { cancel: stop.clone(), context, ..request };
-    let show = if args.json { OutputTiming::AtTheEnd } else { OutputTiming::AsItComes };
+    let show = if args.json { OutputTiming::Buffered } else { OutputTiming::Streamed };
     let work = execute(Arc::clone(&running.yard), running.programs.clone(), request, show);
     let Some(ended) = running.run(stop, work).await? else { return Ok(Exit::Interrupted) };
     if args.json {
         terminal::print(&format!("{}\n", ended.json()))?;
-    } else if !ended.trouble.is_empty() {
-        eprintln!("{}", ended.trouble);
+    } else if !ended.message.is_empty() {
+        eprintln!("{}", ended.message);
     }
     Ok(ended.exit)
 }
@@ -70,12 +70,12 @@ async fn read(script: &Path) -> anyhow::Result<String> {
 /// When what the script prints is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputTiming {
-    AsItComes,
-    AtTheEnd,
+    Streamed,
+    Buffered,
 }
 
 /// Shows what is printed until nothing more can come.
-async fn show(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> {
+async fn stream_output(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> {
     let mut shown = 0;
     while printed.changed().await.is_ok() {
         let more = printed.borrow_and_update()[shown..].to_vec();
@@ -98,37 +98,37 @@ async fn execute(
     let stop = request.cancel.clone();
     let settled = async {
         tokio::select! {
-            () = yard.settle(SETTLING) => {}
+            () = yard.wait_for_startup(SETTLING) => {}
             () = stop.cancelled() => {}
         }
     };
-    terminal::with_spinner(|| waiting_for(&yard), settled).await;
-    tell_absent(&yard);
+    terminal::with_spinner(|| waiting_message(&yard), settled).await;
+    report_missing_servers(&yard);
     let outcome = match (when, programs) {
-        (OutputTiming::AsItComes, Some(programs)) => {
-            let showing = tokio::spawn(show(programs.follow_next()));
+        (OutputTiming::Streamed, Some(programs)) => {
+            let showing = tokio::spawn(stream_output(programs.watch_next_output()));
             let outcome = yard.call(request).await;
             // Nobody follows a program that was not run.
-            drop(programs.follow_next());
+            drop(programs.watch_next_output());
             showing.await.map_err(io::Error::other)??;
             outcome
         }
         _ => yard.call(request).await,
     };
     Ok(match outcome {
-        Ok(outcome) => ScriptOutcome::of(&outcome),
-        Err(error) => ScriptOutcome::refused(&error),
+        Ok(outcome) => ScriptOutcome::from_outcome(&outcome),
+        Err(error) => ScriptOutcome::from_error(&error),
     })
 }
 
-fn waiting_for(yard: &Yard) -> String {
-    let late = yard.statuses().into_iter().filter(|(_, status)| !status.settled);
+fn waiting_message(yard: &Yard) -> String {
+    let late = yard.statuses().into_iter().filter(|(_, status)| !status.startup_complete);
     let names: Vec<String> = late.map(|(name, _)| name.to_string()).collect();
     format!("waiting for {}", names.join(", "))
 }
 
 /// The script may do without them, or fail and wonder why.
-fn tell_absent(yard: &Yard) {
+fn report_missing_servers(yard: &Yard) {
     for (name, status) in yard.statuses() {
         if !matches!(status.state, SourceState::Ready | SourceState::Disabled) {
             let why = status.reason.unwrap_or_else(|| "it is not ready".to_owned());
@@ -139,11 +139,11 @@ fn tell_absent(yard: &Yard) {
 
 /// How a script ended, for a person.
 struct ScriptOutcome {
-    how: String,
+    status: String,
     printed: String,
     /// The value of the last expression, where nothing was printed.
     value: Option<String>,
-    trouble: String,
+    message: String,
     exit: Exit,
 }
 
@@ -158,7 +158,7 @@ struct ScriptMeta {
 }
 
 impl ScriptOutcome {
-    fn of(outcome: &Outcome) -> Self {
+    fn from_outcome(outcome: &Outcome) -> Self {
         let body = Object::parse(&outcome.body).unwrap_or_default();
         let read = |key: &str| body.get(key).and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let text = read("content").and_then(|blocks| Some(blocks[0]["text"].as_str()?.to_owned()));
@@ -167,31 +167,32 @@ impl ScriptOutcome {
             read("_meta").and_then(|meta| serde_json::from_value::<ScriptMeta>(meta[META].clone()).ok());
         let said = said.unwrap_or(ScriptMeta { ended: "unavailable".to_owned(), printed: 0, value: None });
         let exit = match said.ended.as_str() {
-            "succeeded" => Exit::Fine,
+            "succeeded" => Exit::Success,
             "timed_out" => Exit::TimedOut,
             "unavailable" => Exit::Failed,
             _ => Exit::ToolFailed,
         };
         if said.ended == "unavailable" {
-            return Self { how: said.ended, printed: String::new(), value: None, trouble: text, exit };
+            return Self { status: said.ended, printed: String::new(), value: None, message: text, exit };
         }
         let after = text.split_once('\n').map_or("", |(_, after)| after);
-        let (value, after) = silent(after, said.value);
-        let (printed, trouble) = parted(after, said.printed);
-        Self { how: said.ended, printed, value, trouble, exit }
+        let (value, after) = split_value(after, said.value);
+        let (printed, trouble) = split_output(after, said.printed);
+        Self { status: said.ended, printed, value, message: trouble, exit }
     }
 
-    fn refused(error: &HubError) -> Self {
-        let how = error.kind().as_str().replace(' ', "_");
-        let trouble = format!("toolyard: {}", error.sentence());
-        Self { how, printed: String::new(), value: None, trouble, exit: error.kind().into() }
+    fn from_error(error: &HubError) -> Self {
+        let status = error.kind().as_str().replace(' ', "_");
+        let message = format!("toolyard: {}", error.message_with_suggestion());
+        Self { status, printed: String::new(), value: None, message, exit: error.kind().into() }
     }
 
     fn json(&self) -> Value {
-        let success = self.exit == Exit::Fine;
-        let said = Some(&self.trouble).filter(|text| !text.is_empty());
+        let success = self.exit == Exit::Success;
+        let said = Some(&self.message).filter(|text| !text.is_empty());
         let error = said.filter(|_| !success);
-        let mut told = json!({"success": success, "ended": self.how, "output": self.printed, "error": error});
+        let mut told =
+            json!({"success": success, "ended": self.status, "output": self.printed, "error": error});
         if let Some(value) = &self.value {
             told["value"] = json!(value);
         }
@@ -203,7 +204,7 @@ impl ScriptOutcome {
 }
 
 /// The value of the last expression, and what is said after it. That nothing was printed is for models; people see it.
-fn silent(text: &str, value: Option<usize>) -> (Option<String>, &str) {
+fn split_value(text: &str, value: Option<usize>) -> (Option<String>, &str) {
     if !text.starts_with(NOTHING_PRINTED) {
         return (None, text);
     }
@@ -215,7 +216,7 @@ fn silent(text: &str, value: Option<usize>) -> (Option<String>, &str) {
 }
 
 /// What the script printed, with the end of its last line, and what is said after that.
-fn parted(text: &str, printed: usize) -> (String, String) {
+fn split_output(text: &str, printed: usize) -> (String, String) {
     match text.split_at_checked(printed) {
         Some((printed, trouble)) => {
             (printed.to_owned(), trouble.strip_prefix('\n').unwrap_or(trouble).to_owned())
@@ -227,21 +228,21 @@ fn parted(text: &str, printed: usize) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{parted, silent};
+    use super::{split_output, split_value};
 
     #[test]
     fn that_nothing_was_printed_is_not_told_to_people() {
-        assert_eq!(silent("[Nothing was printed] Use print", None), (None, ""));
-        assert_eq!(silent("[Nothing was printed]\nTraceback", None), (None, "Traceback"));
+        assert_eq!(split_value("[Nothing was printed] Use print", None), (None, ""));
+        assert_eq!(split_value("[Nothing was printed]\nTraceback", None), (None, "Traceback"));
         let said = "[Nothing was printed] The value:\n[1]\n[Not awaited] x";
-        assert_eq!(silent(said, Some(3)), (Some("[1]".to_owned()), "[Not awaited] x"));
-        assert_eq!(silent("printed", None), (None, "printed"));
+        assert_eq!(split_value(said, Some(3)), (Some("[1]".to_owned()), "[Not awaited] x"));
+        assert_eq!(split_value("printed", None), (None, "printed"));
     }
 
     #[test]
     fn what_was_printed_is_told_from_what_went_wrong() {
         let parts = |text: &str, printed: usize| {
-            let (printed, trouble) = parted(text, printed);
+            let (printed, trouble) = split_output(text, printed);
             format!("{printed:?} {trouble:?}")
         };
         assert_eq!(parts("a\nb", 4), r#""a\nb\n" """#);

@@ -28,10 +28,10 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let auth = args.auth.map(AuthMode::from).or(config.auth).unwrap_or(AuthMode::Token);
     let entrance = match args.token.filter(|token| !token.is_empty()) {
         _ if auth == AuthMode::None => StartupAuth::Open,
-        Some(token) => StartupAuth::Own(token),
+        Some(token) => StartupAuth::Provided(token),
         // A configuration with tokens or JWTs needs no generated token.
         None if !config.access.is_empty() => StartupAuth::Configured,
-        None => StartupAuth::Fresh(token::generate()?),
+        None => StartupAuth::Generated(token::generate()?),
     };
     let own: Vec<BearerToken> =
         entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         let (tokens, yard) = (tokens.clone(), Arc::clone(&yard));
         move |config: &Config| {
             tokens.replace(credentials(config, &own, &jwks));
-            if config.access.restricts() {
+            if config.access.has_allow_lists() {
                 yard.mark_callers_restricted();
             }
         }
@@ -61,13 +61,16 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let settings = ServeSettings {
         listen: args.listen.or(config.listen).unwrap_or(SocketAddr::from(([127, 0, 0, 1], 8080))),
-        door: ServeAuthSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
+        auth: ServeAuthSettings { auth, hosts: config.hosts.clone(), origins: config.origins.clone() },
         mcp: McpSettings { forward_headers: servers::forwarded_headers(&config), ..McpSettings::default() },
-        endpoint: toolyard_serve::EndpointSettings { body: config.limits().payload, ..Default::default() },
+        endpoint: toolyard_serve::EndpointSettings {
+            max_body_bytes: config.limits().payload,
+            ..Default::default()
+        },
         control: ControlSettings { log: Some(crate::log::line_sender()) },
         connections: config.connections.clone(),
-        annexes: builtin_endpoints(&running),
-        drain: config.limits.drain(),
+        builtin_endpoints: builtin_endpoints(&running),
+        drain: config.limits.drain_timeout(),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {
         Ok(bound) => bound,
@@ -84,14 +87,14 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let servers = config.servers().len();
     running.start_and_follow(config, given, admit)?;
-    greet(&yard, servers, bound.address(), &entrance, args.json);
+    print_startup_banner(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
     let serving = async {
         bound.serve(stop.clone()).await;
         Ok(())
     };
     let done = running.run(stop.clone(), serving).await?;
-    Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
+    Ok(if done.is_some() { Exit::Success } else { Exit::Interrupted })
 }
 
 /// The endpoints beside `/mcp`.
@@ -115,9 +118,9 @@ fn builtin_endpoints(running: &RunningYard) -> Vec<BuiltinEndpoint> {
 enum StartupAuth {
     Open,
     /// With the token that was made for this run and is printed.
-    Fresh(String),
+    Generated(String),
     /// With the operator's own token. It is never printed: logs of services and CI jobs are read by others.
-    Own(String),
+    Provided(String),
     /// With what the configuration names.
     Configured,
 }
@@ -126,7 +129,7 @@ impl StartupAuth {
     /// The token of the owner, if there is one.
     fn token(&self) -> Option<&str> {
         match self {
-            Self::Fresh(token) | Self::Own(token) => Some(token),
+            Self::Generated(token) | Self::Provided(token) => Some(token),
             Self::Open | Self::Configured => None,
         }
     }
@@ -134,31 +137,37 @@ impl StartupAuth {
 
 /// What clients may authenticate with: the owner's token, and what the configuration names.
 fn credentials(config: &Config, own: &[BearerToken], jwks: &JwksClient) -> BearerCredentials {
-    let configured = config.access.tokens.iter().map(TokenEntry::token);
+    let configured = config.access.tokens.iter().map(TokenEntry::to_bearer_token);
     let jwt = config.access.jwt.as_ref();
     BearerCredentials {
         tokens: own.iter().cloned().chain(configured).collect(),
-        jwt: jwt.map(|jwt| Arc::new(jwt.settings(|url| jwks.fetcher(url)))),
+        jwt: jwt.map(|jwt| Arc::new(jwt.to_issuer(|url| jwks.fetcher(url)))),
     }
 }
 
-fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &StartupAuth, as_json: bool) {
+fn print_startup_banner(
+    yard: &Yard,
+    servers: usize,
+    address: SocketAddr,
+    entrance: &StartupAuth,
+    as_json: bool,
+) {
     let url = format!("http://{address}");
     if as_json {
-        let token = if let StartupAuth::Fresh(token) = entrance { Some(token) } else { None };
+        let token = if let StartupAuth::Generated(token) = entrance { Some(token) } else { None };
         let known = json!({"url": url, "mcp": format!("{url}/mcp"), "token": token});
         if let Err(error) = terminal::print(&format!("{known}\n")) {
             eprintln!("toolyard: cannot print the address: {error}");
         }
         return;
     }
-    eprintln!("Toolyard {} serves {}", env!("CARGO_PKG_VERSION"), contents(yard, servers));
+    eprintln!("Toolyard {} serves {}", env!("CARGO_PKG_VERSION"), describe_contents(yard, servers));
     match entrance {
-        StartupAuth::Fresh(token) => {
+        StartupAuth::Generated(token) => {
             eprintln!("  page  {url}/#token={token}");
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer {token}");
         }
-        StartupAuth::Own(_) => {
+        StartupAuth::Provided(_) => {
             eprintln!("  page  {url}/   asks for the token that you set with --token or TOOLYARD_TOKEN");
             eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer  and the same token");
         }
@@ -178,7 +187,7 @@ fn greet(yard: &Yard, servers: usize, address: SocketAddr, entrance: &StartupAut
 }
 
 /// What the yard holds, for the person who started it. Servers are only starting when this is said.
-fn contents(yard: &Yard, servers: usize) -> String {
+fn describe_contents(yard: &Yard, servers: usize) -> String {
     let catalog = yard.catalog();
     let tools = catalog.tools().iter().filter(|tool| tool.source.as_str() != ProgramSource::NAME).count();
     let count = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });

@@ -69,7 +69,7 @@ impl RunningServers {
         let source: Arc<dyn Source> = match entry {
             ServerEntry::Ready(settings) => {
                 let upstream = match client {
-                    Some(client) => Upstream::start_for(*settings, self.context.clone(), client),
+                    Some(client) => Upstream::start_dedicated(*settings, self.context.clone(), client),
                     None => Upstream::start(*settings, self.context.clone()),
                 };
                 self.running.push(RunningServer::Upstream(Arc::clone(&upstream)));

@@ -22,12 +22,13 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     let placement = match exposed(Expose::Tools) || exposed(Expose::Programs) {
-        true => TesterPlacement::Beside,
-        false => TesterPlacement::Alone,
+        true => TesterPlacement::SharedYard,
+        false => TesterPlacement::Exclusive,
     };
     let tester = exposed(Expose::Tester).then_some(placement);
     // Where there is only the tester, servers are started when they are tested, not before.
-    let mode = if tester == Some(TesterPlacement::Alone) { StartMode::NameOnly } else { StartMode::Shared };
+    let mode =
+        if tester == Some(TesterPlacement::Exclusive) { StartMode::NameOnly } else { StartMode::Shared };
     let programs = exposed(Expose::Programs);
     let mut running =
         RunningYard::assemble(&config, AssemblyOptions { tester, programs, ..AssemblyOptions::new(mode) })?;
@@ -35,8 +36,8 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let mut options = StdioOptions {
         principal: assembly::owner(&config),
         wire: toolyard_serve::StdioSettings {
-            line: config.limits().payload,
-            drain: config.limits.drain(),
+            max_line_bytes: config.limits().payload,
+            drain_timeout: config.limits.drain_timeout(),
             ..Default::default()
         },
         stop: stop.clone(),
@@ -60,5 +61,5 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let yard = Arc::clone(&running.yard);
     let served = async { Ok(stdio_with(yard, options).await?) };
     let done = running.run(stop, served).await?;
-    Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
+    Ok(if done.is_some() { Exit::Success } else { Exit::Interrupted })
 }

@@ -9,7 +9,7 @@ use crate::args::SupervisorArgs;
 pub(crate) fn run(args: SupervisorArgs) -> ExitCode {
     let mut command = args.command.into_iter();
     let program = command.next().unwrap_or_default();
-    match supervise_process(&SupervisedCommand { watch: args.watch, program, args: command.collect() }) {
+    match supervise_process(&SupervisedCommand { parent_pid: args.watch, program, args: command.collect() }) {
         Ok(code) => code.into(),
         Err(error) => {
             eprintln!("toolyard: {error}");

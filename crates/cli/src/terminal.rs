@@ -19,13 +19,13 @@ const USUAL_WIDTH: usize = 100;
 pub(crate) struct StdoutWriter {
     writer: BufWriter<StdoutLock<'static>>,
     terminal: bool,
-    colour: bool,
+    color: bool,
 }
 
 impl StdoutWriter {
     pub(crate) fn new() -> Self {
         let terminal = io::stdout().is_terminal();
-        Self { writer: BufWriter::new(io::stdout().lock()), terminal, colour: terminal && wants_colour() }
+        Self { writer: BufWriter::new(io::stdout().lock()), terminal, color: terminal && wants_color() }
     }
 
     /// Whether a person reads this as it comes.
@@ -33,17 +33,17 @@ impl StdoutWriter {
         self.terminal
     }
 
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer.write_all(bytes)
     }
 
-    pub(crate) fn line(&mut self, line: &str) -> io::Result<()> {
+    pub(crate) fn write_line(&mut self, line: &str) -> io::Result<()> {
         self.writer.write_all(line.as_bytes())?;
         self.writer.write_all(b"\n")
     }
 
     /// Text of a server as data: as it is into a file or a pipe, harmless on a terminal. Ends with a line break.
-    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn write_text(&mut self, text: &str) -> io::Result<()> {
         match self.terminal {
             true => self.writer.write_all(clean(text).as_bytes())?,
             false => self.writer.write_all(text.as_bytes())?,
@@ -52,15 +52,15 @@ impl StdoutWriter {
     }
 
     pub(crate) fn styled(&self, style: Style, text: &str) -> String {
-        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
     /// Rows of cells that are harmless already: a table on a terminal, else cells with tabs between them. The last
     /// column is cut where the terminal ends.
-    pub(crate) fn table(&mut self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    pub(crate) fn write_table(&mut self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
         if !self.terminal {
             for row in rows {
-                self.line(&row.join("\t"))?;
+                self.write_line(&row.join("\t"))?;
             }
             return Ok(());
         }
@@ -80,14 +80,14 @@ impl StdoutWriter {
                         text.push_str(cell);
                         text.push_str(&" ".repeat(width.saturating_sub(cell.width()) + 2));
                     }
-                    None => text.push_str(&cut(cell, room)),
+                    None => text.push_str(&truncate_to_width(cell, room)),
                 }
             }
             text.trim_end().to_owned()
         };
         let title = self.styled(Style::new().dimmed(), &line(&titles));
-        self.line(&title)?;
-        rows.iter().try_for_each(|row| self.line(&line(row)))
+        self.write_line(&title)?;
+        rows.iter().try_for_each(|row| self.write_line(&line(row)))
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
@@ -115,12 +115,12 @@ pub(crate) fn note(text: &str) {
 }
 
 /// A line that belongs to the note before.
-pub(crate) fn note_more(text: &str) {
+pub(crate) fn note_detail(text: &str) {
     let _ = writeln!(io::stderr(), "  {}", clean(text));
 }
 
 /// Text of a server on standard error: harmless where that is a terminal.
-pub(crate) fn note_text(text: &str) {
+pub(crate) fn print_stderr_text(text: &str) {
     let cleaned = if io::stderr().is_terminal() { clean(text) } else { text.into() };
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let _ = write!(io::stderr(), "{cleaned}{end}");
@@ -136,7 +136,7 @@ pub(crate) fn can_animate() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn wants_colour() -> bool {
+fn wants_color() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !unwanted && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -183,7 +183,7 @@ pub(crate) fn progress_bar() -> ProgressBar {
 }
 
 /// The beginning of a text that fits into this width.
-fn cut(text: &str, room: usize) -> String {
+fn truncate_to_width(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
     }

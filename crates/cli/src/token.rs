@@ -30,7 +30,7 @@ pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
     };
     let text = if made.json { made.as_json(&secret) } else { made.as_text(&secret) };
     terminal::print(&format!("{text}\n"))?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// A token that was made, without its secret.

@@ -38,7 +38,7 @@ pub(crate) fn parse_arguments(
         let Value::Object(members) = parsed else {
             return Err(CommandError::usage("what --args says is no JSON object, such as {\"key\": 1}"));
         };
-        members.keys().for_each(|name| mention_if_unknown(schema, resolve_reference(schema, schema), name));
+        members.keys().for_each(|name| warn_if_unknown(schema, resolve_reference(schema, schema), name));
         let raw = json::from_text(text.trim().to_owned());
         if words.is_empty() {
             return Ok(raw);
@@ -49,7 +49,7 @@ pub(crate) fn parse_arguments(
     let mut typing = ArgumentBuilder { root: schema, read, started: Vec::new(), verbatim: Vec::new() };
     let mut single = Map::new();
     for word in words {
-        let key = split(word)?.key;
+        let key = split_argument(word)?.key;
         let first = key.split('.').next().unwrap_or(key);
         // Fields that are said one by one are added to those that came with all the others.
         if first != key
@@ -58,7 +58,7 @@ pub(crate) fn parse_arguments(
         {
             single.insert(first.to_owned(), members.clone());
         }
-        typing.put(&mut single, word)?;
+        typing.add(&mut single, word)?;
     }
     // What was not touched, and what came as JSON, stays as it was written: numbers of any size, blanks, all.
     for (key, value) in &single {
@@ -75,8 +75,8 @@ pub(crate) fn parse_text_arguments(
 ) -> Result<Map<String, Value>, CommandError> {
     let mut all = Map::new();
     for word in words {
-        let ArgumentWord { key, value, .. } = split(word)?;
-        if all.insert(key.to_owned(), Value::String(text(value, read)?)).is_some() {
+        let ArgumentWord { key, value, .. } = split_argument(word)?;
+        if all.insert(key.to_owned(), Value::String(resolve_text(value, read)?)).is_some() {
             return Err(CommandError::usage(format!("{key} is said twice")));
         }
     }
@@ -89,7 +89,7 @@ struct ArgumentWord<'a> {
     raw: bool,
 }
 
-fn split(word: &str) -> Result<ArgumentWord<'_>, CommandError> {
+fn split_argument(word: &str) -> Result<ArgumentWord<'_>, CommandError> {
     let wrong = || {
         CommandError::usage(format!("{word:?} is no argument"))
             .suggest("arguments are written as key=value or key:=json; --help shows more")
@@ -100,7 +100,7 @@ fn split(word: &str) -> Result<ArgumentWord<'_>, CommandError> {
 }
 
 /// A value as text: itself, or what is in the file that it names.
-fn text(value: &str, read: FileReader<'_>) -> Result<String, CommandError> {
+fn resolve_text(value: &str, read: FileReader<'_>) -> Result<String, CommandError> {
     match value.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
         Some(file) => read(file),
@@ -118,8 +118,8 @@ struct ArgumentBuilder<'a> {
 }
 
 impl<'a> ArgumentBuilder<'a> {
-    fn put(&mut self, all: &mut Map<String, Value>, word: &str) -> Result<(), CommandError> {
-        let ArgumentWord { key, value, raw } = split(word)?;
+    fn add(&mut self, all: &mut Map<String, Value>, word: &str) -> Result<(), CommandError> {
+        let ArgumentWord { key, value, raw } = split_argument(word)?;
         let root = resolve_reference(self.root, self.root);
         let steps: Vec<&str> =
             if property(root, root, key).is_some() { vec![key] } else { key.split('.').collect() };
@@ -130,19 +130,19 @@ impl<'a> ArgumentBuilder<'a> {
         let mut place = all;
         let (last, above) = steps.split_last().unwrap_or((&key, &[]));
         for step in above {
-            schema = self.below(schema, step);
+            schema = self.property_schema(schema, step);
             let inner = place.entry((*step).to_owned()).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = inner else {
                 return Err(CommandError::usage(format!("{key} cannot be set: {step} is no object")));
             };
             place = inner;
         }
-        let schema = self.below(schema, last);
-        let text = text(value, self.read)?;
+        let schema = self.property_schema(schema, last);
+        let text = resolve_text(value, self.read)?;
         let parsed = match raw {
             true => serde_json::from_str(&text)
                 .map_err(|error| CommandError::usage(format!("the value of {key} is no JSON: {error}")))?,
-            false => self.typed(key, &text, schema)?,
+            false => self.parse_value(key, &text, schema)?,
         };
         if raw && above.is_empty() {
             self.verbatim.push(((*last).to_owned(), json::from_text(text.trim().to_owned())));
@@ -153,7 +153,9 @@ impl<'a> ArgumentBuilder<'a> {
                 Some(Value::Array(elements)) if self.started.iter().any(|started| started == key) => {
                     elements.push(element);
                 }
-                Some(_) if self.started.iter().any(|started| started == key) => return Err(twice(key)),
+                Some(_) if self.started.iter().any(|started| started == key) => {
+                    return Err(duplicate_argument(key));
+                }
                 _ => {
                     self.started.push(key.to_owned());
                     place.insert((*last).to_owned(), Value::Array(vec![element]));
@@ -161,7 +163,7 @@ impl<'a> ArgumentBuilder<'a> {
             },
             ArgumentValue::Whole(value) => {
                 if self.started.iter().any(|started| started == key) {
-                    return Err(twice(key));
+                    return Err(duplicate_argument(key));
                 }
                 self.started.push(key.to_owned());
                 place.insert((*last).to_owned(), value);
@@ -171,19 +173,24 @@ impl<'a> ArgumentBuilder<'a> {
     }
 
     /// The schema of a property; a name that nobody knows is worth a word.
-    fn below(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
+    fn property_schema(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
         let schema = resolve_reference(self.root, schema?);
-        mention_if_unknown(self.root, schema, name);
+        warn_if_unknown(self.root, schema, name);
         property(self.root, schema, name)
     }
 
     /// A text as the schema wants it.
-    fn typed(&self, key: &str, text: &str, schema: Option<&Value>) -> Result<ArgumentValue, CommandError> {
+    fn parse_value(
+        &self,
+        key: &str,
+        text: &str,
+        schema: Option<&Value>,
+    ) -> Result<ArgumentValue, CommandError> {
         let Some(schema) = schema.map(|schema| resolve_reference(self.root, schema)) else {
             return Ok(ArgumentValue::Whole(text.into()));
         };
         let mut kinds = Vec::new();
-        kinds_of(self.root, schema, &mut kinds, 0);
+        collect_types(self.root, schema, &mut kinds, 0);
         let allows = |kind: &str| kinds.contains(&kind);
         let mut listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
         let as_json = serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_string());
@@ -197,7 +204,7 @@ impl<'a> ArgumentBuilder<'a> {
                 return Ok(ArgumentValue::Whole(whole));
             }
             let items = schema.get("items").filter(|items| items.is_object());
-            return match self.typed(key, text, items)? {
+            return match self.parse_value(key, text, items)? {
                 ArgumentValue::Element(element) | ArgumentValue::Whole(element) => {
                     Ok(ArgumentValue::Element(element))
                 }
@@ -238,15 +245,15 @@ impl<'a> ArgumentBuilder<'a> {
     }
 }
 
-fn mention_if_unknown(root: &Value, schema: &Value, name: &str) {
-    if let Some(words) = unknown(root, schema, name) {
+fn warn_if_unknown(root: &Value, schema: &Value, name: &str) {
+    if let Some(words) = unknown_parameter_message(root, schema, name) {
         note(&words);
     }
 }
 
 /// What to say of a name that the schema does not know, if there is anything to say. A schema that speaks of other names
 /// itself, in whatever way, expects them; then only a slip of the pen is worth a word.
-fn unknown(root: &Value, schema: &Value, name: &str) -> Option<String> {
+fn unknown_parameter_message(root: &Value, schema: &Value, name: &str) -> Option<String> {
     let known = schema.get("properties")?.as_object()?;
     let expected = schema.get("patternProperties").is_some()
         || schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
@@ -295,7 +302,7 @@ fn with_article(kind: &str) -> &str {
     }
 }
 
-fn twice(key: &str) -> CommandError {
+fn duplicate_argument(key: &str) -> CommandError {
     CommandError::usage(format!("{key} is said twice, and it is no list"))
 }
 
@@ -311,7 +318,7 @@ fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Va
 }
 
 /// Every type that a value may have; none if the schema does not say.
-fn kinds_of<'a>(root: &'a Value, schema: &'a Value, kinds: &mut Vec<&'a str>, depth: usize) {
+fn collect_types<'a>(root: &'a Value, schema: &'a Value, kinds: &mut Vec<&'a str>, depth: usize) {
     let schema = resolve_reference(root, schema);
     match schema.get("type") {
         Some(Value::String(kind)) => kinds.push(kind),
@@ -319,7 +326,7 @@ fn kinds_of<'a>(root: &'a Value, schema: &'a Value, kinds: &mut Vec<&'a str>, de
         _ if depth < 4 => {
             for key in ["anyOf", "oneOf", "allOf"] {
                 for part in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
-                    kinds_of(root, part, kinds, depth + 1);
+                    collect_types(root, part, kinds, depth + 1);
                 }
             }
         }
@@ -339,7 +346,7 @@ fn number(text: &str) -> Option<Number> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{parse_arguments, parse_text_arguments, unknown};
+    use super::{parse_arguments, parse_text_arguments, unknown_parameter_message};
     use crate::error::CommandError;
 
     fn schema() -> Value {
@@ -466,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_name_that_the_schema_does_not_know_is_worth_a_word() {
-        let words = |schema: Value, name: &str| unknown(&schema, &schema, name);
+        let words = |schema: Value, name: &str| unknown_parameter_message(&schema, &schema, name);
         let two = || json!({"message": {}, "count": {}});
         assert_eq!(words(json!({"properties": two()}), "message"), None);
         let near = Some("there is no parameter mesage; did you mean message?".to_owned());

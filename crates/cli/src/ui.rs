@@ -20,7 +20,7 @@ use crate::Exit;
 use crate::args::{AdHocServerArgs, UiArgs};
 use crate::assembly::{self, AssemblyOptions, RunningYard};
 use crate::error::CommandError;
-use crate::one_shot::{ad_hoc, check_name};
+use crate::one_shot::{ad_hoc, check_server_exists};
 use crate::servers::StartMode;
 use crate::signals::until_stopped;
 use crate::ui::stderr_capture::StderrCapture;
@@ -34,8 +34,8 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
         return Ok(Exit::Usage);
     }
     let settings = UiSettings {
-        call_words: words(&args),
-        colour: if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+        call_args: selection_arguments(&args),
+        color: if std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
             ColorMode::On
         } else {
             ColorMode::Off
@@ -44,27 +44,27 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
         yard: args.yard.as_ref().map(strip_token),
     };
     if let Some(yard) = args.yard {
-        return of_yard(yard, args.token, settings).await;
+        return run_remote(yard, args.token, settings).await;
     }
-    match ad_hoc(&args) {
-        Ok(Some(server)) => of_one(server, settings).await,
-        Ok(None) => of_configuration(args, settings).await,
+    match ad_hoc_server(&args) {
+        Ok(Some(server)) => run_ad_hoc(server, settings).await,
+        Ok(None) => run_configured(args, settings).await,
         Err(fault) => Ok(fault.report()),
     }
 }
 
-async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<Exit> {
+async fn run_configured(args: UiArgs, settings: UiSettings) -> anyhow::Result<Exit> {
     let mut given = args.documents.config_inputs(args.which.config);
     let Some(mut config) = given.load() else { return Ok(Exit::Usage) };
     if let Some(server) = args.which.server {
-        if let Err(fault) = check_name(&server, &config) {
+        if let Err(fault) = check_server_exists(&server, &config) {
             return Ok(fault.report());
         }
-        config.keep_only(&server);
+        config.retain_server(&server);
         given.only = Some(server);
     }
     let mut running =
-        RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(person())))?;
+        RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(terminal_client())))?;
     let owner = assembly::owner(&config);
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
@@ -73,16 +73,16 @@ async fn of_configuration(args: UiArgs, settings: UiSettings) -> anyhow::Result<
     let shown = show(Arc::clone(&running.yard), owner, settings, messages, stop.clone());
     let done = running.run(stop, shown).await;
     drop(capture);
-    ended(done?)
+    exit_status(done?)
 }
 
 /// A yard that runs elsewhere.
-async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyhow::Result<Exit> {
+async fn run_remote(url: Url, token: Option<String>, settings: UiSettings) -> anyhow::Result<Exit> {
     let (told, messages) = mpsc::channel(QUEUE);
     let (notices, noticed) = mpsc::channel(QUEUE);
     let remote = match RemoteYard::connect(url.clone(), token, notices).await {
         Ok(remote) => remote,
-        Err(error) => return Ok(CommandError::cannot_attach("look at", &url, &error).report()),
+        Err(error) => return Ok(CommandError::connect_failed("look at", &url, &error).report()),
     };
     tokio::spawn(forward(noticed, told.clone()));
     let stop = CancellationToken::new();
@@ -96,7 +96,7 @@ async fn of_yard(url: Url, token: Option<String>, settings: UiSettings) -> anyho
     });
     let done = until_stopped(stop.clone(), work).await;
     drop(capture);
-    ended(done?.transpose()?)
+    exit_status(done?.transpose()?)
 }
 
 /// Shows what the remote yard tells, until one of the two is gone.
@@ -119,8 +119,8 @@ async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Send
     }
 }
 
-async fn of_one(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {
-    let options = AssemblyOptions::new(StartMode::SingleClient(person()));
+async fn run_ad_hoc(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {
+    let options = AssemblyOptions::new(StartMode::SingleClient(terminal_client()));
     let mut running = RunningYard::assemble(&Config::default(), options)?;
     let stop = CancellationToken::new();
     let (told, messages) = mpsc::channel(QUEUE);
@@ -129,18 +129,18 @@ async fn of_one(server: ServerSettings, settings: UiSettings) -> anyhow::Result<
     let shown = show(Arc::clone(&running.yard), Principal::owner(), settings, messages, stop.clone());
     let done = running.run(stop, shown).await;
     drop(capture);
-    ended(done?)
+    exit_status(done?)
 }
 
 /// Who sits at the terminal: the only client there is, who can be asked on the very connection that offers the tools. Servers
 /// that offer more to a client who can be asked then offer it here too.
-fn person() -> DedicatedClient {
-    DedicatedClient { abilities: toolyard_tui::abilities(), lists: ServerListKind::ALL.to_vec() }
+fn terminal_client() -> DedicatedClient {
+    DedicatedClient { capabilities: toolyard_tui::client_capabilities(), lists: ServerListKind::ALL.to_vec() }
 }
 
 /// `None` means that a second signal came before everything was stopped.
-fn ended(done: Option<()>) -> anyhow::Result<Exit> {
-    Ok(if done.is_some() { Exit::Fine } else { Exit::Interrupted })
+fn exit_status(done: Option<()>) -> anyhow::Result<Exit> {
+    Ok(if done.is_some() { Exit::Success } else { Exit::Interrupted })
 }
 
 async fn show(
@@ -155,19 +155,19 @@ async fn show(
 }
 
 /// A server that is named on the command line.
-fn ad_hoc(args: &UiArgs) -> Result<Option<ServerSettings>, CommandError> {
-    if !args.documents.openapi.is_empty() && !args.which.other.is_absent() {
+fn ad_hoc_server(args: &UiArgs) -> Result<Option<ServerSettings>, CommandError> {
+    if !args.documents.openapi.is_empty() && !args.which.other.is_empty() {
         return Err(CommandError::usage(
             "--openapi is for a yard of documents, not for one server beside them",
         ));
     }
     let server = ad_hoc::server_settings(&args.which.other)?;
     let time = args.which.start_timeout;
-    Ok(server.map(|server| ServerSettings { start_time: time.unwrap_or(server.start_time), ..server }))
+    Ok(server.map(|server| ServerSettings { start_timeout: time.unwrap_or(server.start_timeout), ..server }))
 }
 
 /// What makes another command reach the same servers. Values of headers may be secrets, and are left to be filled in.
-fn words(args: &UiArgs) -> Vec<String> {
+fn selection_arguments(args: &UiArgs) -> Vec<String> {
     let mut words = Vec::new();
     for file in &args.which.config {
         words.extend(["--config".to_owned(), file.display().to_string()]);

@@ -12,7 +12,7 @@ use toolyard_upstream::{
     AuthContext, CredentialStore, ProcessEnvironment, SupervisorCommand, UpstreamContext,
 };
 
-pub(crate) fn build_common() -> anyhow::Result<UpstreamContext> {
+pub(crate) fn build_context() -> anyhow::Result<UpstreamContext> {
     let keeper = SupervisorCommand {
         program: current_exe()?,
         args: vec!["keeper".into()],
@@ -21,15 +21,15 @@ pub(crate) fn build_common() -> anyhow::Result<UpstreamContext> {
     let me = to_raw(&json!({"name": "toolyard", "title": "Toolyard", "version": env!("CARGO_PKG_VERSION")}));
     let common = UpstreamContext::new(keeper, me).context("cannot set up HTTP")?;
     // Without a home, what is granted lives as long as this process.
-    let store = credentials().map_or_else(CredentialStore::memory, CredentialStore::file);
+    let store = credentials_file().map_or_else(CredentialStore::memory, CredentialStore::file);
     Ok(UpstreamContext { auth: AuthContext { store, ..AuthContext::default() }, ..common })
 }
 
 /// What the configuration says about all servers together: how much of them is kept, and which variables are secrets.
 pub(crate) fn apply_config(common: &UpstreamContext, config: &Config) {
-    common.definitions.set_limits(config.limits.definitions());
+    common.definitions.set_limits(config.limits.definition_limits());
     common.message_bytes.store(config.limits.message_bytes(), Ordering::Relaxed);
-    common.keeper.environment.set_secrets(config.secret_variables.clone());
+    common.supervisor.environment.set_secrets(config.secret_variables.clone());
 }
 
 /// This very program, also after its file was replaced by a newer one or is gone.
@@ -42,7 +42,7 @@ pub(crate) fn current_exe() -> anyhow::Result<PathBuf> {
 }
 
 /// Where people's programs keep what is not configuration.
-fn credentials() -> Option<PathBuf> {
+fn credentials_file() -> Option<PathBuf> {
     let said = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = said("XDG_DATA_HOME").or_else(|| said("HOME").map(|home| home.join(".local/share")))?;
     Some(data.join("toolyard/credentials.json"))

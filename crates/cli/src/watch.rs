@@ -22,7 +22,7 @@ const OBSERVED: [&str; 2] = ["log", "stderr"];
 pub(crate) async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     tokio::select! {
         exit = watch(&args) => exit,
-        stopped = tokio::signal::ctrl_c() => stopped.map(|()| Exit::Fine).map_err(Into::into),
+        stopped = tokio::signal::ctrl_c() => stopped.map(|()| Exit::Success).map_err(Into::into),
     }
 }
 
@@ -31,14 +31,14 @@ struct Watcher<'a> {
     args: &'a WatchArgs,
     /// The number of the last event.
     seq: Option<u64>,
-    seen: EventFilter,
-    look: LineStyle,
+    filter: EventFilter,
+    style: LineStyle,
 }
 
 /// Why a connection is over.
 enum WatchEnd {
     /// Nobody reads what is printed any more.
-    Unread,
+    OutputClosed,
     Lost(RemoteError),
 }
 
@@ -51,8 +51,8 @@ impl From<RemoteError> for WatchEnd {
 async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
     let plain =
         !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|no| !no.is_empty());
-    let look = if plain { LineStyle::Plain } else { LineStyle::Coloured };
-    let mut watcher = Watcher { args, seq: None, seen: EventFilter::new(args.server.clone()), look };
+    let look = if plain { LineStyle::Plain } else { LineStyle::Colored };
+    let mut watcher = Watcher { args, seq: None, filter: EventFilter::new(args.server.clone()), style: look };
     let mut patience = ReconnectBackoff::default();
     let mut before = false;
     loop {
@@ -69,17 +69,17 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
                 }
                 (before, patience) = (true, ReconnectBackoff::default());
                 match watcher.follow(attached).await {
-                    WatchEnd::Unread => return Ok(Exit::Fine),
+                    WatchEnd::OutputClosed => return Ok(Exit::Success),
                     WatchEnd::Lost(lost) => lost,
                 }
             }
             Err(lost) if !before => {
-                return Ok(CommandError::cannot_attach("watch", &args.url, &lost).report());
+                return Ok(CommandError::connect_failed("watch", &args.url, &lost).report());
             }
             Err(lost) => lost,
         };
         let RemoteError::Unreachable(why) = lost else {
-            return Ok(CommandError::cannot_attach("watch", &args.url, &lost).report());
+            return Ok(CommandError::connect_failed("watch", &args.url, &lost).report());
         };
         eprintln!("toolyard: not connected: {}; retrying", clean_line(&why));
         tokio::time::sleep(patience.next_delay()).await;
@@ -89,7 +89,7 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
 impl Watcher<'_> {
     /// Prints events until the connection is over.
     async fn follow(&mut self, mut attached: RemoteConnection) -> WatchEnd {
-        let subscribe = self.subscribe(attached.welcome.observe);
+        let subscribe = self.subscribe_request(attached.welcome.observe);
         if let Err(lost) = attached.send(&subscribe.to_string()).await {
             return lost.into();
         }
@@ -110,7 +110,7 @@ impl Watcher<'_> {
                 Some("event") => {
                     self.seq = message["seq"].as_u64().or(self.seq);
                     if self.print(&message, &text).is_err() {
-                        return WatchEnd::Unread;
+                        return WatchEnd::OutputClosed;
                     }
                 }
                 _ => {}
@@ -118,7 +118,7 @@ impl Watcher<'_> {
         }
     }
 
-    fn subscribe(&self, observes: bool) -> Value {
+    fn subscribe_request(&self, observes: bool) -> Value {
         let mut events = CALLS.to_vec();
         if !self.args.calls {
             events.extend(OTHERS);
@@ -132,12 +132,12 @@ impl Watcher<'_> {
     }
 
     fn print(&mut self, event: &Value, text: &str) -> std::io::Result<()> {
-        if !self.seen.is_wanted(event) {
+        if !self.filter.is_wanted(event) {
             return Ok(());
         }
         let line = match self.args.json {
-            true => events::as_json(text).into_owned(),
-            false => events::format_line(event, self.look),
+            true => events::sanitize_json(text).into_owned(),
+            false => events::format_line(event, self.style),
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "{line}")?;

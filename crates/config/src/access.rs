@@ -114,24 +114,24 @@ impl Access {
     }
 
     /// Whether there are other things for some callers than for the rest.
-    pub fn restricts(&self) -> bool {
+    pub fn has_allow_lists(&self) -> bool {
         let lists = self.tokens.iter().map(|token| &token.allowed);
         lists.chain(self.jwt.iter().map(|jwt| &jwt.allowed)).any(|list| *list != AllowList::default())
     }
 }
 
 impl TokenEntry {
-    pub fn token(&self) -> BearerToken {
+    pub fn to_bearer_token(&self) -> BearerToken {
         let principal = Principal::new(self.name.as_str(), self.permissions.clone());
-        let principal = principal.with_allow_list(self.allowed.clone()).bounded(self.bounds.clone());
+        let principal = principal.with_allow_list(self.allowed.clone()).with_limits(self.bounds.clone());
         let token = BearerToken::from_digest(self.digest, principal);
-        self.expires.into_iter().fold(token, BearerToken::until)
+        self.expires.into_iter().fold(token, BearerToken::with_expiry)
     }
 }
 
 impl JwtEntry {
     /// What the door obeys; `fetch` makes what asks an address for keys.
-    pub fn settings(&self, fetch: impl FnOnce(&str) -> JwksFetcher) -> JwtIssuer {
+    pub fn to_issuer(&self, fetch: impl FnOnce(&str) -> JwksFetcher) -> JwtIssuer {
         JwtIssuer {
             issuer: self.issuer.clone(),
             audience: self.audience.clone(),
@@ -190,7 +190,7 @@ pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>
             digest: digest.unwrap_or_default(),
             permissions: permissions(keys.permissions),
             allowed: AllowList { sources: keys.servers.map(globs), tools: keys.tools.map(globs) },
-            bounds: limits.bounds(),
+            bounds: limits.scoped_limits(),
             expires: expires.and_then(Result::ok),
         });
     }
@@ -266,7 +266,7 @@ pub(super) fn build_jwt(
         algorithms,
         claims: keys.claims,
         allowed: AllowList { sources: keys.servers.map(globs), tools: keys.tools.map(globs) },
-        bounds: limits.bounds(),
+        bounds: limits.scoped_limits(),
         resource: keys.resource,
     })
 }

@@ -65,7 +65,7 @@ impl ConnectionKeys {
 }
 
 /// What is wrong with the addresses of proxies.
-pub(super) fn wrong_proxies(proxies: &[String]) -> Vec<SettingProblem> {
+pub(super) fn validate_proxies(proxies: &[String]) -> Vec<SettingProblem> {
     let parsed = proxies.iter().map(|text| text.parse::<ProxyNetwork>()).enumerate();
     let wrong = parsed.filter_map(|(at, parsed)| Some((at.to_string(), parsed.err()?)));
     wrong

@@ -16,24 +16,24 @@ pub struct ConfigDiff<'a> {
 pub fn diff<'a>(old: &'a Config, new: &'a Config) -> ConfigDiff<'a> {
     let mut diff = ConfigDiff::default();
     for entry in new.servers() {
-        match named(old, entry.name()) {
+        match find_server(old, entry.name()) {
             None => diff.added.push(entry),
-            Some(before) if before.is_as(entry) => {}
+            Some(before) if before.is_equivalent(entry) => {}
             Some(_) => diff.changed.push(entry),
         }
     }
-    let gone = |entry: &&ServerEntry| named(new, entry.name()).is_none();
+    let gone = |entry: &&ServerEntry| find_server(new, entry.name()).is_none();
     diff.removed = old.servers().iter().filter(gone).map(ServerEntry::name).collect();
     diff
 }
 
-fn named<'a>(config: &'a Config, name: &SourceName) -> Option<&'a ServerEntry> {
+fn find_server<'a>(config: &'a Config, name: &SourceName) -> Option<&'a ServerEntry> {
     config.servers().iter().find(|entry| entry.name() == name)
 }
 
 impl ServerEntry {
     /// The same for whoever runs it: that a mistake has moved to another line is no change.
-    fn is_as(&self, other: &Self) -> bool {
+    fn is_equivalent(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ready(one), Self::Ready(other)) => one == other,
             (Self::Document(one), Self::Document(other)) => one == other,

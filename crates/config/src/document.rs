@@ -79,7 +79,7 @@ impl ConfigDocument {
         match parsed {
             Ok(root) => {
                 let mut leaves = Vec::new();
-                gather(&root, false, &mut leaves);
+                collect_leaves(&root, false, &mut leaves);
                 leaves.sort_by_key(|leaf| leaf.span.start);
                 document.leaves = Some(leaves);
                 Ok((document, root))
@@ -100,18 +100,18 @@ impl ConfigDocument {
         message: impl Into<String>,
     ) -> ConfigProblem {
         ConfigProblem {
-            place: Some(self.place(span)),
+            location: Some(self.location(span)),
             ..ConfigProblem::for_file(severity, self.path.clone(), message)
         }
     }
 
-    pub(super) fn fault(&self, fault: &DecodeError) -> ConfigProblem {
+    pub(super) fn decode_problem(&self, fault: &DecodeError) -> ConfigProblem {
         self.problem(ProblemSeverity::Error, &fault.span, fault.message.clone())
-            .suggest(fault.suggestion.clone())
+            .with_suggestion(fault.suggestion.clone())
     }
 
     /// Where in a value a piece of text stands, or the value where it was written in another way.
-    pub(super) fn within(&self, span: &Span, piece: &str) -> Span {
+    pub(super) fn span_within(&self, span: &Span, piece: &str) -> Span {
         let text = self.text.get(span.clone()).unwrap_or_default();
         text.find(piece).filter(|_| !piece.is_empty()).map_or_else(
             || span.clone(),
@@ -119,7 +119,7 @@ impl ConfigDocument {
         )
     }
 
-    fn place(&self, span: &Span) -> ConfigLocation {
+    fn location(&self, span: &Span) -> ConfigLocation {
         let start = self.text.floor_char_boundary(span.start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
@@ -135,7 +135,7 @@ impl ConfigDocument {
     /// A line as it may be shown, and where the carets go.
     fn excerpt(&self, start: usize, end: usize, span: &Span) -> (String, (usize, usize)) {
         let line = self.text[start..end].trim_end();
-        let guess = RedactionGuess::of(line);
+        let guess = RedactionGuess::for_line(line);
         let near = Span {
             start: line.floor_char_boundary(span.start.saturating_sub(start + NEAR)),
             end: line.floor_char_boundary((span.start - start).saturating_add(NEAR)),
@@ -196,7 +196,7 @@ struct RedactionGuess {
 }
 
 impl RedactionGuess {
-    fn of(line: &str) -> Self {
+    fn for_line(line: &str) -> Self {
         let trimmed = line.trim_start();
         let heading = trimmed.starts_with('[')
             && trimmed.trim_start_matches('[').starts_with(|letter: char| letter.is_alphabetic());
@@ -214,16 +214,16 @@ impl RedactionGuess {
     }
 }
 
-fn gather(node: &ConfigNode, private: bool, leaves: &mut Vec<Leaf>) {
+fn collect_leaves(node: &ConfigNode, private: bool, leaves: &mut Vec<Leaf>) {
     match &node.value {
         ConfigValue::Table(entries) => {
             for (key, below) in entries {
-                gather(below, private || PRIVATE.contains(&key.name.as_str()), leaves);
+                collect_leaves(below, private || PRIVATE.contains(&key.name.as_str()), leaves);
             }
         }
         ConfigValue::List(items) => {
             for below in items {
-                gather(below, private, leaves);
+                collect_leaves(below, private, leaves);
             }
         }
         _ => leaves.push(Leaf { span: node.span.clone(), private }),

@@ -9,7 +9,7 @@ use super::environment::Environment;
 
 /// What the texts of one file may refer to.
 pub(super) struct VariableExpander<'a> {
-    pub(super) around: &'a Environment,
+    pub(super) environment: &'a Environment,
     /// The folder that the file is about.
     pub(super) folder: &'a Path,
     /// Inputs that the file declares, with the default of those that have one.
@@ -67,7 +67,7 @@ impl VariableExpander<'_> {
                 continue;
             }
             done.push_str(&rest[..at]);
-            let Some(end) = closing(&rest[at..]) else {
+            let Some(end) = find_closing_brace(&rest[at..]) else {
                 rest = &rest[at..];
                 break;
             };
@@ -86,24 +86,24 @@ impl VariableExpander<'_> {
     /// The same for a text that may hold a secret: the variables in it are remembered.
     pub(super) fn expand_secret(&self, text: &str) -> Result<String, Vec<MissingReference>> {
         if self.rule != ExpansionRule::Literal {
-            self.note_secrets(text);
+            self.record_secrets(text);
         }
         self.expand(text)
     }
 
     /// Remembers every variable that a text refers to, those in defaults included.
-    fn note_secrets(&self, text: &str) {
+    fn record_secrets(&self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find("${") {
-            let Some(end) = closing(&rest[at..]) else { return };
+            let Some(end) = find_closing_brace(&rest[at..]) else { return };
             let inside = &rest[at + 2..at + end];
             let (name, default) = inside.split_once(":-").unwrap_or((inside, ""));
             match name.strip_prefix("input:") {
                 Some(id) => self.secrets.add(&input_variable(id)),
-                None if is_name(bare(name)) => self.secrets.add(bare(name)),
+                None if is_name(strip_env_prefix(name)) => self.secrets.add(strip_env_prefix(name)),
                 None => {}
             }
-            self.note_secrets(default);
+            self.record_secrets(default);
             rest = &rest[at + end + 1..];
         }
     }
@@ -111,13 +111,13 @@ impl VariableExpander<'_> {
     /// The value of a variable that a key names outright, because it is a secret.
     pub(super) fn variable(&self, name: &str) -> Result<String, MissingReference> {
         self.secrets.add(name);
-        if let Some(value) = self.around.variable(name) {
+        if let Some(value) = self.environment.variable(name) {
             return Ok(value.to_owned());
         }
         // Whoever wrote the token itself here must not find it in a log.
         let usual = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
         if name.chars().all(usual) {
-            return Err(self.unset(name, name));
+            return Err(self.unset_variable(name, name));
         }
         Err(MissingReference {
             reference: String::new(),
@@ -128,8 +128,10 @@ impl VariableExpander<'_> {
 
     /// What stands between the braces; nothing if that is no reference of ours.
     fn look_up(&self, inside: &str) -> Result<Option<String>, Vec<MissingReference>> {
-        if let Some((name, default)) = inside.split_once(":-").filter(|(name, _)| is_name(bare(name))) {
-            return match self.around.variable(bare(name)).filter(|value| !value.is_empty()) {
+        if let Some((name, default)) =
+            inside.split_once(":-").filter(|(name, _)| is_name(strip_env_prefix(name)))
+        {
+            return match self.environment.variable(strip_env_prefix(name)).filter(|value| !value.is_empty()) {
                 Some(value) => Ok(Some(value.to_owned())),
                 None => self.expand(default).map(Some),
             };
@@ -139,13 +141,13 @@ impl VariableExpander<'_> {
         {
             return value.map(Some).map_err(|missing| vec![missing]);
         }
-        let name = bare(inside);
+        let name = strip_env_prefix(inside);
         if !is_name(name) {
             return Ok(None);
         }
-        match self.around.variable(name) {
+        match self.environment.variable(name) {
             Some(value) => Ok(Some(value.to_owned())),
-            None => Err(vec![self.unset(name, &format!("${{{inside}}}"))]),
+            None => Err(vec![self.unset_variable(name, &format!("${{{inside}}}"))]),
         }
     }
 
@@ -154,7 +156,7 @@ impl VariableExpander<'_> {
         match inside {
             "workspaceFolder" => return text(self.folder),
             "workspaceFolderBasename" => return text(Path::new(self.folder.file_name()?)),
-            "userHome" => return text(self.around.home()?),
+            "userHome" => return text(self.environment.home()?),
             "pathSeparator" | "/" => return Some(Ok("/".to_owned())),
             _ => {}
         }
@@ -173,7 +175,7 @@ impl VariableExpander<'_> {
 
     fn input(&self, id: &str, reference: String) -> Result<String, MissingReference> {
         let variable = input_variable(id);
-        let given = self.around.variable(&variable).map(str::to_owned);
+        let given = self.environment.variable(&variable).map(str::to_owned);
         given.or_else(|| self.inputs.get(id).cloned().flatten()).ok_or_else(|| MissingReference {
             message: format!("input {id} is not given, and nobody can be asked for it"),
             reference,
@@ -181,8 +183,8 @@ impl VariableExpander<'_> {
         })
     }
 
-    fn unset(&self, name: &str, reference: &str) -> MissingReference {
-        let near = super::problem::did_you_mean(name, self.around.names());
+    fn unset_variable(&self, name: &str, reference: &str) -> MissingReference {
+        let near = super::problem::did_you_mean(name, self.environment.names());
         MissingReference {
             reference: reference.to_owned(),
             message: format!("the environment variable {name} is not set"),
@@ -200,7 +202,7 @@ fn input_variable(id: &str) -> String {
     format!("INPUT_{}", id.chars().map(letter).collect::<String>())
 }
 
-fn bare(name: &str) -> &str {
+fn strip_env_prefix(name: &str) -> &str {
     name.strip_prefix("env:").unwrap_or(name)
 }
 
@@ -211,7 +213,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// Where the reference at the start of a text ends; its default may hold others.
-fn closing(text: &str) -> Option<usize> {
+fn find_closing_brace(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, letter) in text.char_indices() {
         match letter {

@@ -35,24 +35,24 @@ impl FileStamp {
 /// Reads files and remembers them.
 #[derive(Default)]
 pub(super) struct ConfigFileReader {
-    seen: RefCell<Vec<FileSnapshot>>,
+    snapshots: RefCell<Vec<FileSnapshot>>,
     /// The only files there are, where the disk is not to be read.
-    held: Option<BTreeMap<PathBuf, String>>,
+    in_memory: Option<BTreeMap<PathBuf, String>>,
 }
 
 impl ConfigFileReader {
     /// These files and no others: fuzz targets must not read what a file names.
-    pub(super) fn held(files: BTreeMap<PathBuf, String>) -> Self {
-        Self { held: Some(files), ..Self::default() }
+    pub(super) fn in_memory(files: BTreeMap<PathBuf, String>) -> Self {
+        Self { in_memory: Some(files), ..Self::default() }
     }
 
     pub(super) fn read(&self, path: &Path) -> std::io::Result<String> {
-        if let Some(held) = &self.held {
+        if let Some(held) = &self.in_memory {
             return held.get(path).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into());
         }
         // Looked at before it is read: a change in between is then seen as one, never missed.
         let stamp = FileStamp::read(path);
-        let mut seen = self.seen.borrow_mut();
+        let mut seen = self.snapshots.borrow_mut();
         if seen.iter().all(|file| file.path != path) {
             seen.push(FileSnapshot { path: path.to_owned(), stamp });
         }
@@ -65,8 +65,8 @@ impl ConfigFileReader {
         String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8"))
     }
 
-    pub(super) fn into_seen(self) -> Vec<FileSnapshot> {
-        self.seen.into_inner()
+    pub(super) fn into_snapshots(self) -> Vec<FileSnapshot> {
+        self.snapshots.into_inner()
     }
 }
 

@@ -81,24 +81,24 @@ impl ConfigFormat {
     }
 
     /// The keys of one server, in our words.
-    pub(super) fn read(self, node: &ConfigNode) -> (ServerKeys, DecodeReport) {
+    pub(super) fn decode_server(self, node: &ConfigNode) -> (ServerKeys, DecodeReport) {
         let (keys, mut findings) = match self {
             Self::Toolyard => decode(node, &[]),
             Self::Codex => {
                 let (keys, findings) = decode(node, &[]);
-                (keys.map(codex::CodexKeys::into_ours), findings)
+                (keys.map(codex::CodexKeys::into_server_keys), findings)
             }
             Self::McpServers | Self::VsCode => {
                 let (keys, findings) = decode(node, &[]);
-                (keys.map(json::JsonKeys::into_ours), findings)
+                (keys.map(json::JsonKeys::into_server_keys), findings)
             }
         };
-        findings.unknown.retain(|unknown| !self.means_nothing_to_us(&unknown.key));
+        findings.unknown.retain(|unknown| !self.is_ignored_key(&unknown.key));
         (keys.unwrap_or_default(), findings)
     }
 
     /// Keys that are right where they are and that we have no use for.
-    fn means_nothing_to_us(self, key: &ConfigKey) -> bool {
+    fn is_ignored_key(self, key: &ConfigKey) -> bool {
         let known: &[&str] = match self {
             Self::Toolyard => &[],
             Self::Codex => &codex::PASSED_OVER,

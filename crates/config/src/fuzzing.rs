@@ -26,11 +26,12 @@ pub fn config(bytes: &[u8]) {
         (folder.join(".env"), format!("TOKEN={SECRET}\n")),
     ];
     let around = Environment::new(folder, [("HOME", "/nowhere"), ("TOKEN", SECRET), ("EMPTY", "")]);
-    let load =
-        || load_from(ConfigFileReader::held(BTreeMap::from(files.clone())), &[PathBuf::from(name)], &around);
+    let load = || {
+        load_from(ConfigFileReader::in_memory(BTreeMap::from(files.clone())), &[PathBuf::from(name)], &around)
+    };
     let problems = match load() {
         Ok(config) => {
-            assert!(config.problems().iter().all(is_bearable), "an error is passed over");
+            assert!(config.problems().iter().all(is_non_fatal), "an error is passed over");
             // The debug form ends up in logs, and an equal text must not look like a change.
             assert!(!format!("{:?}", config.servers()).contains(SECRET), "a secret is shown");
             let again = load().map(|again| again.servers().to_vec()).unwrap_or_default();
@@ -50,7 +51,7 @@ pub fn config(bytes: &[u8]) {
 }
 
 /// What is wrong with a single server does not end the start.
-fn is_bearable(problem: &ConfigProblem) -> bool {
+fn is_non_fatal(problem: &ConfigProblem) -> bool {
     problem.severity == ProblemSeverity::Warning || problem.server.is_some()
 }
 
@@ -61,7 +62,7 @@ fn check(problem: &ConfigProblem, lines: usize) {
     assert_eq!(shown.find(|letter| is_deceptive(letter) && letter != '\n'), None, "{shown:?}");
     assert!(shown.len() < 10_000, "{} bytes about one problem", shown.len());
     // A file that is absent or of no known form has no place to point at.
-    let Some(place) = &problem.place else {
+    let Some(place) = &problem.location else {
         let whole = problem.message.starts_with("cannot read it")
             || problem.message.starts_with("there are no servers");
         assert!(whole, "a problem without a place: {shown}");

@@ -10,10 +10,10 @@ pub fn is_http_url(text: &str) -> bool {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
     let odd = |letter: char| letter.is_whitespace() || letter.is_control();
-    !host.is_empty() && !host.starts_with(':') && !text.contains(odd) && port_is_fine(host)
+    !host.is_empty() && !host.starts_with(':') && !text.contains(odd) && has_valid_port(host)
 }
 
-fn port_is_fine(host: &str) -> bool {
+fn has_valid_port(host: &str) -> bool {
     match host.rsplit_once(':') {
         // The colons of an address in brackets are its own.
         Some((_, port)) if !port.contains(']') => port.is_empty() || port.parse::<u16>().is_ok(),

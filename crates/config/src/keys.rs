@@ -94,8 +94,8 @@ impl TesterKeys {
     pub fn settings(self, sharing: TesterSharing) -> TesterSettings {
         let usual = TesterSettings::new(sharing);
         TesterSettings {
-            connect_time: self.connect_timeout.map_or(usual.connect_time, |time| time.0),
-            call_time: self.call_timeout.map_or(usual.call_time, |time| time.0),
+            connect_timeout: self.connect_timeout.map_or(usual.connect_timeout, |time| time.0),
+            call_timeout: self.call_timeout.map_or(usual.call_timeout, |time| time.0),
             ..usual
         }
     }

@@ -116,7 +116,7 @@ impl Config {
     }
 
     /// Leaves nothing but the server of this name.
-    pub fn keep_only(&mut self, name: &str) {
+    pub fn retain_server(&mut self, name: &str) {
         self.servers.retain(|entry| entry.name().as_str() == name);
         self.demo &= name == "demo";
     }
@@ -127,12 +127,12 @@ impl Config {
             true => DocumentLocation::Url(document.to_owned()),
             false => DocumentLocation::File(environment.resolve(document, environment.folder())),
         };
-        let name = self.free_name(&openapi::document_name(document));
+        let name = self.unused_name(&openapi::document_name(document));
         let settings = DocumentSettings { base_url, ..DocumentSettings::new(name, location) };
         self.servers.push(ServerEntry::Document(Box::new(settings)));
     }
 
-    fn free_name(&self, wanted: &str) -> SourceName {
+    fn unused_name(&self, wanted: &str) -> SourceName {
         let taken = |name: &str| self.servers.iter().any(|entry| entry.name().as_str() == name);
         let names =
             std::iter::once(wanted.to_owned()).chain((2_u32..).map(|number| format!("{wanted}-{number}")));

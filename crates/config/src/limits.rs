@@ -147,8 +147,8 @@ impl JsonSchema for PrincipalRateKey {
 /// A value that is of the right kind and still makes no sense, or is risky: where, and why.
 pub(super) struct SettingProblem {
     pub(super) severity: ProblemSeverity,
-    pub(super) place: Vec<String>,
-    pub(super) why: String,
+    pub(super) path: Vec<String>,
+    pub(super) message: String,
     pub(super) suggestion: Option<&'static str>,
 }
 
@@ -156,14 +156,14 @@ impl SettingProblem {
     pub(super) fn new(place: &[&str], why: impl Into<String>) -> Self {
         Self {
             severity: ProblemSeverity::Error,
-            place: place.iter().map(|step| (*step).to_owned()).collect(),
-            why: why.into(),
+            path: place.iter().map(|step| (*step).to_owned()).collect(),
+            message: why.into(),
             suggestion: None,
         }
     }
 
     /// A value that works, and that an operator should know the risk of.
-    pub(super) fn risky(place: &[&str], why: impl Into<String>, suggestion: &'static str) -> Self {
+    pub(super) fn warning(place: &[&str], why: impl Into<String>, suggestion: &'static str) -> Self {
         Self { severity: ProblemSeverity::Warning, suggestion: Some(suggestion), ..Self::new(place, why) }
     }
 }
@@ -188,7 +188,11 @@ impl LimitKeys {
             subscriptions: self.subscriptions.unwrap_or(usual.subscriptions),
             quotas: self.quotas.limits(),
             memory_mark: self.memory_mark_bytes,
-            tools: self.tools.iter().map(|(glob, keys)| (glob.as_str().into(), keys.bounds())).collect(),
+            tools: self
+                .tools
+                .iter()
+                .map(|(glob, keys)| (glob.as_str().into(), keys.scoped_limits()))
+                .collect(),
             ..usual
         }
     }
@@ -199,7 +203,7 @@ impl LimitKeys {
     }
 
     /// How many bytes of definitions are kept.
-    pub fn definitions(&self) -> DefinitionLimits {
+    pub fn definition_limits(&self) -> DefinitionLimits {
         let usual = DefinitionLimits::default();
         DefinitionLimits {
             per_source: self.definition_bytes_per_source.unwrap_or(usual.per_source),
@@ -208,7 +212,7 @@ impl LimitKeys {
     }
 
     /// How long calls in flight may still take once we are told to stop.
-    pub fn drain(&self) -> Duration {
+    pub fn drain_timeout(&self) -> Duration {
         self.drain_seconds.map_or(Duration::from_secs(30), Duration::from_secs_f64)
     }
 
@@ -234,8 +238,8 @@ impl LimitKeys {
 
     pub(super) fn validate(&self) -> Vec<SettingProblem> {
         let mut found = Vec::new();
-        found.extend(seconds(self.call_seconds, &["limits", "call_seconds"]));
-        found.extend(seconds(self.drain_seconds, &["limits", "drain_seconds"]));
+        found.extend(validate_seconds(self.call_seconds, &["limits", "call_seconds"]));
+        found.extend(validate_seconds(self.drain_seconds, &["limits", "drain_seconds"]));
         if let Some(PrincipalRateKey::Of(rate)) = &self.rate {
             found.extend(rate.validate(&["limits", "rate"]));
         }
@@ -259,7 +263,7 @@ impl LimitKeys {
 }
 
 impl BoundKeys {
-    pub(crate) fn bounds(&self) -> ScopedLimits {
+    pub(crate) fn scoped_limits(&self) -> ScopedLimits {
         ScopedLimits {
             call_time: self.call_seconds.map(Duration::from_secs_f64),
             payload: self.payload_bytes,
@@ -272,14 +276,14 @@ impl BoundKeys {
     pub(super) fn validate(&self, table: &[&str]) -> Vec<SettingProblem> {
         let below = |key| [table, &[key]].concat();
         let mut found: Vec<SettingProblem> =
-            seconds(self.call_seconds, &below("call_seconds")).into_iter().collect();
+            validate_seconds(self.call_seconds, &below("call_seconds")).into_iter().collect();
         found.extend(self.rate.iter().flat_map(|rate| rate.validate(&below("rate"))));
         found
     }
 }
 
 impl CallerKeys {
-    fn common(&self) -> BoundKeys {
+    fn bound_keys(&self) -> BoundKeys {
         BoundKeys {
             call_seconds: self.call_seconds,
             payload_bytes: self.payload_bytes,
@@ -288,17 +292,17 @@ impl CallerKeys {
         }
     }
 
-    pub(crate) fn bounds(&self) -> ScopedLimits {
-        ScopedLimits { quotas: self.quotas.own(), ..self.common().bounds() }
+    pub(crate) fn scoped_limits(&self) -> ScopedLimits {
+        ScopedLimits { quotas: self.quotas.overrides(), ..self.bound_keys().scoped_limits() }
     }
 
     pub(super) fn validate(&self, table: &[&str]) -> Vec<SettingProblem> {
-        self.common().validate(table)
+        self.bound_keys().validate(table)
     }
 }
 
 impl QuotaKeys {
-    fn own(&self) -> QuotaOverrides {
+    fn overrides(&self) -> QuotaOverrides {
         let most = |given: Option<usize>| given.map(|most| if most == 0 { usize::MAX } else { most });
         QuotaOverrides {
             bytes: most(self.bytes_in_flight),
@@ -310,7 +314,7 @@ impl QuotaKeys {
     }
 
     fn limits(&self) -> QuotaLimits {
-        let (own, usual) = (self.own(), QuotaLimits::default());
+        let (own, usual) = (self.overrides(), QuotaLimits::default());
         QuotaLimits {
             bytes: own.bytes.unwrap_or(usual.bytes),
             sessions: own.sessions.unwrap_or(usual.sessions),
@@ -346,7 +350,7 @@ impl RateKeys {
     }
 }
 
-fn seconds(given: Option<f64>, place: &[&str]) -> Option<SettingProblem> {
+fn validate_seconds(given: Option<f64>, place: &[&str]) -> Option<SettingProblem> {
     let fine = given.is_none_or(|given| (0.0..=1e9).contains(&given));
     (!fine).then(|| SettingProblem::new(place, "must be a number of seconds, zero or more"))
 }

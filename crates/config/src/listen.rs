@@ -20,13 +20,13 @@ pub fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     let only_port =
         port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse::<u16>().ok()).flatten();
     match only_port {
-        Some(port) => Ok(on_this_machine(port)),
+        Some(port) => Ok(loopback_address(port)),
         None => text.parse().map_err(|_| format!("expected {WORDS}")),
     }
 }
 
 /// Nobody who says only a port means to open it to a network.
-fn on_this_machine(port: u16) -> SocketAddr {
+fn loopback_address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for ListenAddress {
 
             fn visit_u64<E: Error>(self, port: u64) -> Result<ListenAddress, E> {
                 let port = u16::try_from(port).map_err(|_| E::custom(format_args!("expected {WORDS}")))?;
-                Ok(ListenAddress(on_this_machine(port)))
+                Ok(ListenAddress(loopback_address(port)))
             }
 
             fn visit_i64<E: Error>(self, port: i64) -> Result<ListenAddress, E> {

@@ -11,7 +11,7 @@ use toolyard_program::ProgramSource;
 
 use super::Config;
 use super::access::{self, Access};
-use super::connections::wrong_proxies;
+use super::connections::validate_proxies;
 use super::document::{ConfigDocument, Syntax};
 use super::environment::Environment;
 use super::expand::{SecretNames, VariableExpander};
@@ -42,18 +42,18 @@ pub(super) fn load_from(
     around: &Environment,
 ) -> Result<Config, ConfigProblems> {
     let mut loading = ConfigLoader { files, ..ConfigLoader::new(around) };
-    let paths = if named.is_empty() { usual(around) } else { named.to_vec() };
+    let paths = if named.is_empty() { default_paths(around) } else { named.to_vec() };
     if paths.is_empty() {
         loading.keys.demo = Some(true);
     }
     for path in &paths {
-        loading.given(path);
+        loading.load_file(path);
     }
     loading.finish()
 }
 
 /// `./toolyard.toml`, else the one among the user's configurations, else none.
-fn usual(around: &Environment) -> Vec<PathBuf> {
+fn default_paths(around: &Environment) -> Vec<PathBuf> {
     let users = around.config_home().map(|folder| folder.join("toolyard").join(FILE));
     let known = [Some(PathBuf::from(FILE)), users];
     known.into_iter().flatten().find(|path| around.folder().join(path).is_file()).into_iter().collect()
@@ -68,11 +68,11 @@ pub fn load_servers_from(path: &Path, around: &Environment) -> Result<Config, Co
 
 /// The file that is read when none is named, if there is one.
 pub fn default_config_file(around: &Environment) -> Option<PathBuf> {
-    usual(around).pop().map(|path| around.folder().join(path))
+    default_paths(around).pop().map(|path| around.folder().join(path))
 }
 
 struct ConfigLoader<'a> {
-    around: &'a Environment,
+    environment: &'a Environment,
     files: ConfigFileReader,
     keys: ConfigKeys,
     access: Access,
@@ -90,7 +90,7 @@ struct Candidate {
     /// The name in its file.
     key: String,
     /// Where that name was said.
-    place: (Rc<ConfigDocument>, Span),
+    location: (Rc<ConfigDocument>, Span),
     entry: ServerEntry,
     limits: Option<BoundKeys>,
     check_results: Option<ResultCheck>,
@@ -105,9 +105,9 @@ struct ParsedFile {
 }
 
 impl<'a> ConfigLoader<'a> {
-    fn new(around: &'a Environment) -> Self {
+    fn new(environment: &'a Environment) -> Self {
         Self {
-            around,
+            environment,
             files: ConfigFileReader::default(),
             keys: ConfigKeys::default(),
             access: Access::default(),
@@ -121,11 +121,11 @@ impl<'a> ConfigLoader<'a> {
         }
     }
 
-    fn given(&mut self, path: &Path) {
+    fn load_file(&mut self, path: &Path) {
         let Some(read) = self.read(path, ProblemSeverity::Error) else { return };
         match format::detect_format(read.syntax, &read.root) {
-            Some(ConfigFormat::Toolyard) => self.toolyard(path, &read),
-            Some(form) => self.servers(form, &read),
+            Some(ConfigFormat::Toolyard) => self.load_toolyard(path, &read),
+            Some(form) => self.load_servers(form, &read),
             None => {
                 let message = "there are no servers: neither `mcpServers` nor `servers`";
                 self.problems.push(ConfigProblem::for_file(ProblemSeverity::Error, path.to_owned(), message));
@@ -134,7 +134,7 @@ impl<'a> ConfigLoader<'a> {
     }
 
     fn read(&mut self, path: &Path, if_absent: ProblemSeverity) -> Option<ParsedFile> {
-        let text = match self.files.read(&self.around.folder().join(path)) {
+        let text = match self.files.read(&self.environment.folder().join(path)) {
             Ok(text) => text,
             Err(error) => {
                 let absent = error.kind() == std::io::ErrorKind::NotFound;
@@ -154,73 +154,75 @@ impl<'a> ConfigLoader<'a> {
         }
     }
 
-    fn toolyard(&mut self, path: &Path, read: &ParsedFile) {
+    fn load_toolyard(&mut self, path: &Path, read: &ParsedFile) {
         let apart: Vec<&ConfigNode> = read.root.get("servers").into_iter().collect();
         let (keys, findings) = decode::<ConfigKeys>(&read.root, &apart);
         let mut keys = keys.unwrap_or_default();
-        let folder = format::project_folder(path, self.around.folder());
-        self.problems.extend(findings.faults.iter().map(|fault| read.document.fault(fault)));
+        let folder = format::project_folder(path, self.environment.folder());
+        self.problems.extend(findings.errors.iter().map(|fault| read.document.decode_problem(fault)));
         self.problems.extend(unknown(&read.document, &findings));
         let mut nonsense = keys.limits.validate();
         nonsense.extend(keys.programs.validate());
         nonsense.extend(keys.connections.validate());
-        nonsense.extend(wrong_proxies(keys.trusted_proxies.as_deref().unwrap_or_default()));
-        keys.programs.resolve(self.around, &folder);
+        nonsense.extend(validate_proxies(keys.trusted_proxies.as_deref().unwrap_or_default()));
+        keys.programs.resolve(self.environment, &folder);
         if let Some(tokens) = keys.tokens.take() {
             self.access.tokens = access::build_tokens(tokens, &mut nonsense);
         }
         if let Some(jwt) = keys.jwt.take() {
             let read = |file: &str| {
-                let path = self.around.resolve(file, &folder);
+                let path = self.environment.resolve(file, &folder);
                 self.files.read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
             };
             self.access.jwt = access::build_jwt(jwt, read, &mut nonsense);
         }
         if let Some(hooks) = keys.hooks.take() {
-            let (around, inputs) = (self.around, BTreeMap::new());
+            let (around, inputs) = (self.environment, BTreeMap::new());
             let (rule, secrets) = (ConfigFormat::Toolyard.rule(), &self.secrets);
-            let references = VariableExpander { around, folder: &folder, inputs: &inputs, rule, secrets };
+            let references =
+                VariableExpander { environment: around, folder: &folder, inputs: &inputs, rule, secrets };
             self.hooks = hook::build_hooks(hooks, &references, &mut nonsense);
         }
         if let Some(audit) = keys.audit.take() {
             self.redaction = audit.redaction();
-            self.audit = records::build_audit(audit, self.around, &folder, &mut nonsense);
+            self.audit = records::build_audit(audit, self.environment, &folder, &mut nonsense);
         }
         if let Some(history) = keys.history.take() {
-            self.history = records::build_history(history, self.around, &folder, &mut nonsense);
+            self.history = records::build_history(history, self.environment, &folder, &mut nonsense);
         }
-        for SettingProblem { severity, place, why, suggestion } in nonsense {
-            let node = place.iter().try_fold(&read.root, |node, step| node.below(step));
+        for SettingProblem { severity, path: place, message: why, suggestion } in nonsense {
+            let node = place.iter().try_fold(&read.root, |node, step| node.child(step));
             // What is not there was left out because it is wrong, and that has been told.
-            if node.is_none() && !findings.faults.is_empty() {
+            if node.is_none() && !findings.errors.is_empty() {
                 continue;
             }
             let node = node.unwrap_or(&read.root);
             let message = format!("{} {why}", place.join("."));
             let problem = read.document.problem(severity, &node.span, message);
-            self.problems.push(problem.suggest(suggestion.map(str::to_owned)));
+            self.problems.push(problem.with_suggestion(suggestion.map(str::to_owned)));
         }
         for import in keys.imports.iter().flatten() {
-            self.import(&self.around.resolve(import, &folder));
+            self.import(&self.environment.resolve(import, &folder));
         }
         self.keys = keys.with_fallback(std::mem::take(&mut self.keys));
-        self.servers(ConfigFormat::Toolyard, read);
+        self.load_servers(ConfigFormat::Toolyard, read);
     }
 
     /// Only the servers of a file; that it is not there is worth a word and no more.
     fn import(&mut self, path: &Path) {
         let Some(read) = self.read(path, ProblemSeverity::Warning) else { return };
         if let Some(form) = format::detect_format(read.syntax, &read.root) {
-            self.servers(form, &read);
+            self.load_servers(form, &read);
         }
     }
 
-    fn servers(&mut self, form: ConfigFormat, read: &ParsedFile) {
+    fn load_servers(&mut self, form: ConfigFormat, read: &ParsedFile) {
         let inputs = form.inputs(&read.root);
-        let folder = format::project_folder(&read.document.path, self.around.folder());
-        let (around, rule, secrets) = (self.around, form.rule(), &self.secrets);
-        let references = VariableExpander { around, folder: &folder, inputs: &inputs, rule, secrets };
-        for table in form.tables(&read.root, self.around.folder()) {
+        let folder = format::project_folder(&read.document.path, self.environment.folder());
+        let (around, rule, secrets) = (self.environment, form.rule(), &self.secrets);
+        let references =
+            VariableExpander { environment: around, folder: &folder, inputs: &inputs, rule, secrets };
+        for table in form.tables(&read.root, self.environment.folder()) {
             if !table.is_table() {
                 let message = "expected a table of servers by name";
                 self.problems.push(read.document.problem(ProblemSeverity::Error, &table.span, message));
@@ -236,7 +238,7 @@ impl<'a> ConfigLoader<'a> {
     }
 
     fn finish(mut self) -> Result<Config, ConfigProblems> {
-        self.refuse_names_that_are_taken();
+        self.report_duplicate_names();
         let fatal = self.problems.iter().any(|problem| problem.severity == ProblemSeverity::Error);
         let mut problems = self.problems;
         for server in &self.servers {
@@ -247,7 +249,7 @@ impl<'a> ConfigLoader<'a> {
                 problems.extend(broken.problems.iter().cloned());
             }
         }
-        in_order(&mut problems);
+        sort_by_location(&mut problems);
         if fatal {
             return Err(ConfigProblems(problems));
         }
@@ -268,7 +270,7 @@ impl<'a> ConfigLoader<'a> {
             redaction: self.redaction,
             history: self.history,
             results: ResultChecks {
-                usual: self.keys.check_results.map(Into::into).unwrap_or_default(),
+                default: self.keys.check_results.map(Into::into).unwrap_or_default(),
                 sources: self
                     .servers
                     .iter()
@@ -278,7 +280,9 @@ impl<'a> ConfigLoader<'a> {
             bounds: self
                 .servers
                 .iter()
-                .filter_map(|server| Some((server.entry.name().clone(), server.limits.as_ref()?.bounds())))
+                .filter_map(|server| {
+                    Some((server.entry.name().clone(), server.limits.as_ref()?.scoped_limits()))
+                })
                 .collect(),
             limits: self.keys.limits,
             tester: self.keys.tester,
@@ -286,12 +290,12 @@ impl<'a> ConfigLoader<'a> {
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
             secret_variables: self.secrets.into_names(),
-            files: self.files.into_seen(),
+            files: self.files.into_snapshots(),
         })
     }
 
     /// Two sources of one name could not be told apart.
-    fn refuse_names_that_are_taken(&mut self) {
+    fn report_duplicate_names(&mut self) {
         let mut taken: Vec<&str> = Vec::new();
         if self.keys.demo == Some(true) {
             taken.push("demo");
@@ -304,9 +308,10 @@ impl<'a> ConfigLoader<'a> {
             if taken.contains(&name) {
                 let message = format!("another source is called {name} already");
                 let suggestion = Some("give one of them another `alias`".to_owned());
-                let (document, span) = &server.place;
-                let problem = document.problem(ProblemSeverity::Error, span, message).for_server(&server.key);
-                self.problems.push(problem.suggest(suggestion));
+                let (document, span) = &server.location;
+                let problem =
+                    document.problem(ProblemSeverity::Error, span, message).with_server(&server.key);
+                self.problems.push(problem.with_suggestion(suggestion));
             }
             taken.push(name);
         }
@@ -320,20 +325,23 @@ fn candidate(
     references: &VariableExpander<'_>,
     files: &ConfigFileReader,
 ) -> Candidate {
-    let (mut keys, findings) = form.read(node);
-    let errors = findings.faults.iter().map(|fault| document.fault(fault).for_server(&key.name)).collect();
+    let (mut keys, findings) = form.decode_server(node);
+    let errors =
+        findings.errors.iter().map(|fault| document.decode_problem(fault).with_server(&key.name)).collect();
     let mut origin = ServerSection { document, key, node, references, files, errors, warnings: Vec::new() };
     let limits = keys.limits.take();
-    for SettingProblem { place, why, .. } in limits.iter().flat_map(|limits| limits.validate(&["limits"])) {
+    for SettingProblem { path: place, message: why, .. } in
+        limits.iter().flat_map(|limits| limits.validate(&["limits"]))
+    {
         let steps: Vec<&str> = place.iter().map(String::as_str).collect();
         origin.add_error(&steps, format!("{} {why}", place.join(".")));
     }
     let check_results = keys.check_results.map(Into::into);
     let entry = build_entry(keys, &mut origin);
-    let unknown = unknown(document, &findings).map(|problem| problem.for_server(&key.name));
+    let unknown = unknown(document, &findings).map(|problem| problem.with_server(&key.name));
     Candidate {
         key: key.name.clone(),
-        place: (Rc::clone(document), key.span.clone()),
+        location: (Rc::clone(document), key.span.clone()),
         check_results,
         entry,
         limits,
@@ -349,12 +357,12 @@ fn unknown<'a>(
         let message = format!("unknown key `{}`", unknown.key.name);
         document
             .problem(ProblemSeverity::Warning, &unknown.key.span, message)
-            .suggest(unknown.suggestion.clone())
+            .with_suggestion(unknown.suggestion.clone())
     })
 }
 
 /// As they stand in the files, which keep the order in which they were read.
-fn in_order(problems: &mut [ConfigProblem]) {
+fn sort_by_location(problems: &mut [ConfigProblem]) {
     let mut files: Vec<Option<PathBuf>> = Vec::new();
     for problem in problems.iter() {
         if !files.contains(&problem.file) {
@@ -363,6 +371,6 @@ fn in_order(problems: &mut [ConfigProblem]) {
     }
     problems.sort_by_cached_key(|problem| {
         let file = files.iter().position(|file| *file == problem.file);
-        (file, problem.place.as_ref().map(|place| (place.line, place.column)))
+        (file, problem.location.as_ref().map(|place| (place.line, place.column)))
     });
 }

@@ -13,7 +13,7 @@ use toolyard_openapi::{
 
 use super::http_syntax::{is_header_value, is_http_url};
 use super::keys::ServerKeys;
-use super::server::{permissions, sent_headers};
+use super::server::{build_headers, permissions};
 use super::server_section::ServerSection;
 use super::values::{OutputSchemasKey, ScalarText, TextList};
 
@@ -110,14 +110,14 @@ pub(super) fn settings(
         origin.add_error(&["oauth"], "an openapi document is authorised with `auth.SCHEME`".to_owned());
     }
     let location = location(said, origin);
-    let base_url = address(keys.base_url.as_deref(), "base_url", origin);
+    let base_url = expand_url(keys.base_url.as_deref(), "base_url", origin);
     let mut variables = BTreeMap::new();
     for (name, value) in keys.variables.iter().flatten() {
         if let Some(value) = origin.expand(&value.0, &["variables", name]) {
             variables.insert(name.clone(), value);
         }
     }
-    let headers = sent_headers(keys, origin);
+    let headers = build_headers(keys, origin);
     let auth = auth(keys, origin);
     if !origin.errors.is_empty() {
         return None;
@@ -173,7 +173,7 @@ pub(crate) fn has_http_scheme(text: &str) -> bool {
     start.is_some_and(|scheme| ["http", "https"].contains(&scheme.as_str()))
 }
 
-fn address(said: Option<&str>, key: &str, origin: &mut ServerSection<'_>) -> Option<String> {
+fn expand_url(said: Option<&str>, key: &str, origin: &mut ServerSection<'_>) -> Option<String> {
     let url = origin.expand(said?, &[key])?;
     if !is_http_url(&url) {
         origin.add_error(&[key], "this is no address that starts with http:// or https://".to_owned());

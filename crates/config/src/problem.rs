@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 pub struct ConfigProblem {
     pub severity: ProblemSeverity,
     pub file: Option<PathBuf>,
-    pub place: Option<ConfigLocation>,
+    pub location: Option<ConfigLocation>,
     /// The server that this is about; nothing else is hurt by it.
     pub server: Option<String>,
     pub message: String,
@@ -47,18 +47,18 @@ impl ConfigProblem {
         Self {
             severity,
             file: Some(file),
-            place: None,
+            location: None,
             server: None,
             message: message.into(),
             suggestion: None,
         }
     }
 
-    pub fn suggest(self, suggestion: Option<String>) -> Self {
+    pub fn with_suggestion(self, suggestion: Option<String>) -> Self {
         Self { suggestion, ..self }
     }
 
-    pub fn for_server(self, server: &str) -> Self {
+    pub fn with_server(self, server: &str) -> Self {
         Self { server: Some(server.to_owned()), ..self }
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Display for ConfigProblem {
         })?;
         if let Some(file) = &self.file {
             write!(f, "{}:", clean_name(&file.display().to_string()))?;
-            if let Some(place) = &self.place {
+            if let Some(place) = &self.location {
                 write!(f, "{}:{}:", place.line, place.column)?;
             }
             f.write_str(" ")?;
@@ -80,7 +80,7 @@ impl fmt::Display for ConfigProblem {
             write!(f, "server {}: ", clean_name(server))?;
         }
         f.write_str(&clean_name(&self.message))?;
-        if let Some(place) = &self.place {
+        if let Some(place) = &self.location {
             let number = place.line.to_string();
             let margin = " ".repeat(number.len());
             let (start, width) = place.caret;
@@ -93,7 +93,7 @@ impl fmt::Display for ConfigProblem {
             write!(f, "\n {margin} | {}{carets}", " ".repeat(columns(0, start)))?;
         }
         if let Some(suggestion) = &self.suggestion {
-            let margin = self.place.as_ref().map_or(1, |place| place.line.to_string().len());
+            let margin = self.location.as_ref().map_or(1, |place| place.line.to_string().len());
             write!(f, "\n {} = {}", " ".repeat(margin), clean_name(suggestion))?;
         }
         Ok(())

@@ -79,7 +79,7 @@ pub(super) enum OnDamageKey {
 impl AuditKeys {
     /// What is hidden in all that is kept and shown.
     pub(super) fn redaction(&self) -> Redaction {
-        Redaction::with(self.redact.iter().flatten().map(String::as_str))
+        Redaction::with_extra_words(self.redact.iter().flatten().map(String::as_str))
     }
 }
 

@@ -31,7 +31,7 @@ fn is_exposed(url: &Url) -> bool {
 pub(super) fn check_jwks_url(url: &str) -> Option<SettingProblem> {
     let exposed = Url::parse(url).is_ok_and(|url| is_exposed(&url));
     exposed.then(|| {
-        SettingProblem::risky(
+        SettingProblem::warning(
             &["jwt", "jwks_url"],
             "is fetched over plain http: whoever can change the answer can sign tokens for this yard",
             "use https, or a `jwks_file`",
@@ -42,7 +42,7 @@ pub(super) fn check_jwks_url(url: &str) -> Option<SettingProblem> {
 /// Calls that an attacker on the way could read, and verdicts that could be changed.
 pub(super) fn check_hook_url(url: &Url, place: &[&str]) -> Option<SettingProblem> {
     is_exposed(url).then(|| {
-        SettingProblem::risky(
+        SettingProblem::warning(
             place,
             "receives calls with their arguments over plain http: others can read them and change the answer",
             "use https, or an address of this machine",

@@ -128,8 +128,8 @@ pub(super) fn build_entry(keys: ServerKeys, origin: &mut ServerSection<'_>) -> S
             Some(SessionsKey::PerClient) => SessionSharing::PerClient,
             Some(SessionsKey::Auto) | None => SessionSharing::Auto,
         },
-        start_time: keys.start_timeout.map_or(usual.start_time, |time| time.0),
-        call_time: keys.call_timeout.map_or(usual.call_time, |time| time.0),
+        start_timeout: keys.start_timeout.map_or(usual.start_timeout, |time| time.0),
+        call_timeout: keys.call_timeout.map_or(usual.call_timeout, |time| time.0),
         forward_headers: keys.forward_headers.unwrap_or_default(),
         auth,
         ..usual
@@ -165,9 +165,9 @@ fn transport(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<Transp
     let stdio = match (keys.kind, &keys.command, &keys.url) {
         (Some(TransportKind::Stdio), Some(_), _) | (None, Some(_), None) => true,
         (Some(TransportKind::Http | TransportKind::Sse), _, Some(_)) | (None, None, Some(_)) => false,
-        (Some(TransportKind::Stdio), None, _) => return lacks(keys, "there is no command", origin),
+        (Some(TransportKind::Stdio), None, _) => return report_missing(keys, "there is no command", origin),
         (Some(TransportKind::Http | TransportKind::Sse), _, None) => {
-            return lacks(keys, "there is no url", origin);
+            return report_missing(keys, "there is no url", origin);
         }
         (None, Some(_), Some(_)) => {
             return origin.refuse(
@@ -176,13 +176,17 @@ fn transport(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<Transp
                 "keep one of them, or say `type`",
             );
         }
-        (None, None, None) => return lacks(keys, "there is neither a command nor a url", origin),
+        (None, None, None) => return report_missing(keys, "there is neither a command nor a url", origin),
     };
-    if stdio { command(keys, origin) } else { address(keys, origin) }
+    if stdio { command(keys, origin) } else { build_url(keys, origin) }
 }
 
 /// What is not there cannot be missed if it was there and wrong.
-fn lacks(keys: &ServerKeys, message: &str, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
+fn report_missing(
+    keys: &ServerKeys,
+    message: &str,
+    origin: &mut ServerSection<'_>,
+) -> Option<TransportSettings> {
     let wrong = keys.command.is_none() && origin.has("command") || keys.url.is_none() && origin.has("url");
     if !wrong && origin.node.is_table() {
         origin.add_error(&[], message.to_owned());
@@ -202,7 +206,7 @@ fn command(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<Transpor
         Some(file) => env_file(file, origin),
         None => BTreeMap::new(),
     };
-    for (name, value) in said(keys.env.as_ref()) {
+    for (name, value) in present_entries(keys.env.as_ref()) {
         if name.is_empty() || name.contains(['=', '\0']) {
             origin.add_error(&["env", name], "this is no name of an environment variable".to_owned());
         }
@@ -211,7 +215,7 @@ fn command(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<Transpor
         }
     }
     for name in &keys.passed_variables {
-        if let Some(value) = origin.references.around.variable(name) {
+        if let Some(value) = origin.references.environment.variable(name) {
             env.entry(name.clone()).or_insert_with(|| Secret::new(value));
         }
     }
@@ -238,35 +242,35 @@ fn env_file(file: &str, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secr
     }
 }
 
-fn address(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
+fn build_url(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let url = origin.expand(keys.url.as_deref()?, &["url"]);
     if url.as_deref().is_some_and(|url| !is_http_url(url)) {
         origin.add_error(&["url"], "this is no address that starts with http:// or https://".to_owned());
     }
-    let headers = sent_headers(keys, origin);
+    let headers = build_headers(keys, origin);
     let kind = match keys.kind {
-        Some(TransportKind::Sse) => UrlKind::OldSse,
+        Some(TransportKind::Sse) => UrlKind::LegacySse,
         _ => UrlKind::Any,
     };
     Some(TransportSettings::Url(UrlSettings { url: url?, headers, kind }))
 }
 
 /// Headers for every request.
-pub(super) fn sent_headers(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secret> {
+pub(super) fn build_headers(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
-    for (name, value) in said(keys.headers.as_ref()) {
+    for (name, value) in present_entries(keys.headers.as_ref()) {
         let value = origin.expand(&value.0, &["headers", name]);
-        keep_header(&mut headers, name, value, &["headers", name], origin);
+        add_header(&mut headers, name, value, &["headers", name], origin);
     }
     for (name, variable) in &keys.header_variables {
         let place = ["env_http_headers", name];
         let value = origin.variable(variable, &place);
-        keep_header(&mut headers, name, value, &place, origin);
+        add_header(&mut headers, name, value, &place, origin);
     }
     headers
 }
 
-fn keep_header(
+fn add_header(
     headers: &mut BTreeMap<String, Secret>,
     name: &str,
     value: Option<String>,
@@ -331,6 +335,8 @@ fn transpose(said: Option<Option<String>>) -> Option<Option<String>> {
 }
 
 /// Entries that have a value; in JSON a null says that there is none.
-fn said(table: Option<&BTreeMap<String, Option<ScalarText>>>) -> impl Iterator<Item = (&str, &ScalarText)> {
+fn present_entries(
+    table: Option<&BTreeMap<String, Option<ScalarText>>>,
+) -> impl Iterator<Item = (&str, &ScalarText)> {
     table.into_iter().flatten().filter_map(|(name, value)| Some((name.as_str(), value.as_ref()?)))
 }

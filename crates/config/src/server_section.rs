@@ -45,18 +45,18 @@ impl ServerSection<'_> {
 
     pub(super) fn add_error(&mut self, place: &[&str], message: String) {
         let problem = self.document.problem(ProblemSeverity::Error, &self.span(place), message);
-        self.errors.push(problem.for_server(&self.key.name));
+        self.errors.push(problem.with_server(&self.key.name));
     }
 
     pub(super) fn warn(&mut self, place: &[&str], message: String, suggestion: &str) {
         let problem = self.document.problem(ProblemSeverity::Warning, &self.span(place), message);
-        self.warnings.push(problem.for_server(&self.key.name).suggest(Some(suggestion.to_owned())));
+        self.warnings.push(problem.with_server(&self.key.name).with_suggestion(Some(suggestion.to_owned())));
     }
 
     /// Notes a problem that nothing can be made of.
     pub(super) fn refuse<T>(&mut self, place: &[&str], message: &str, suggestion: &str) -> Option<T> {
         let problem = self.document.problem(ProblemSeverity::Error, &self.span(place), message);
-        self.errors.push(problem.for_server(&self.key.name).suggest(Some(suggestion.to_owned())));
+        self.errors.push(problem.with_server(&self.key.name).with_suggestion(Some(suggestion.to_owned())));
         None
     }
 
@@ -70,7 +70,7 @@ impl ServerSection<'_> {
             Ok(text) => Some(text),
             Err(missing) => {
                 for missing in missing {
-                    self.miss(missing, place);
+                    self.add_missing_reference(missing, place);
                 }
                 None
             }
@@ -79,13 +79,13 @@ impl ServerSection<'_> {
 
     /// The value of a variable that a key names outright.
     pub(super) fn variable(&mut self, name: &str, place: &[&str]) -> Option<String> {
-        self.references.variable(name).map_err(|missing| self.miss(missing, place)).ok()
+        self.references.variable(name).map_err(|missing| self.add_missing_reference(missing, place)).ok()
     }
 
     /// A path seen from the folder of the file.
     pub(super) fn path(&mut self, path: &str, place: &[&str]) -> Option<PathBuf> {
         let path = self.expand(path, place)?;
-        Some(self.references.around.resolve(&path, self.references.folder))
+        Some(self.references.environment.resolve(&path, self.references.folder))
     }
 
     /// Reads a file that the server names, and keeps an eye on it from now on.
@@ -93,10 +93,10 @@ impl ServerSection<'_> {
         self.files.read(path)
     }
 
-    fn miss(&mut self, missing: MissingReference, place: &[&str]) {
-        let span = self.document.within(&self.span(place), &missing.reference);
+    fn add_missing_reference(&mut self, missing: MissingReference, place: &[&str]) {
+        let span = self.document.span_within(&self.span(place), &missing.reference);
         let problem = self.document.problem(ProblemSeverity::Error, &span, missing.message);
-        self.errors.push(problem.for_server(&self.key.name).suggest(missing.suggestion));
+        self.errors.push(problem.with_server(&self.key.name).with_suggestion(missing.suggestion));
     }
 
     /// Where a value of this server is; its name where that cannot be said.

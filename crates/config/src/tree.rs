@@ -18,8 +18,8 @@ pub(super) struct ConfigNode {
 
 pub(super) enum ConfigValue {
     Null,
-    Flag(bool),
-    Whole(i64),
+    Bool(bool),
+    Integer(i64),
     Number(f64),
     Text(String),
     List(Vec<ConfigNode>),
@@ -45,7 +45,7 @@ impl ConfigNode {
     }
 
     /// What is under a name of a table, or at a place of a list.
-    pub(super) fn below(&self, step: &str) -> Option<&Self> {
+    pub(super) fn child(&self, step: &str) -> Option<&Self> {
         match &self.value {
             ConfigValue::List(items) => items.get(step.parse::<usize>().ok()?),
             _ => self.get(step),

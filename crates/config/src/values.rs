@@ -65,7 +65,7 @@ impl ConfigDuration {
 impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ValueVisitor;
-        fn fine<E: Error>(time: Option<ConfigDuration>) -> Result<ConfigDuration, E> {
+        fn validate<E: Error>(time: Option<ConfigDuration>) -> Result<ConfigDuration, E> {
             time.ok_or_else(|| E::custom(format_args!("expected {TIME}, more than zero, at most a year")))
         }
         impl Visitor<'_> for ValueVisitor {
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for ConfigDuration {
             }
 
             fn visit_u64<E: Error>(self, seconds: u64) -> Result<ConfigDuration, E> {
-                fine(
+                validate(
                     u32::try_from(seconds)
                         .ok()
                         .and_then(|seconds| ConfigDuration::from_seconds(seconds.into())),
@@ -84,15 +84,15 @@ impl<'de> Deserialize<'de> for ConfigDuration {
             }
 
             fn visit_i64<E: Error>(self, _negative: i64) -> Result<ConfigDuration, E> {
-                fine(None)
+                validate(None)
             }
 
             fn visit_f64<E: Error>(self, seconds: f64) -> Result<ConfigDuration, E> {
-                fine(ConfigDuration::from_seconds(seconds))
+                validate(ConfigDuration::from_seconds(seconds))
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<ConfigDuration, E> {
-                fine(ConfigDuration::from_text(text))
+                validate(ConfigDuration::from_text(text))
             }
         }
         deserializer.deserialize_any(ValueVisitor)

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigChange {
     File(PathBuf),
-    HangUp,
+    Sighup,
 }
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct ConfigWatcher {
     /// What the files looked like when last looked at.
     latest: Vec<FileStamp>,
     ticks: Interval,
-    hang_up: Signal,
+    sighup: Signal,
 }
 
 impl ConfigWatcher {
@@ -36,30 +36,30 @@ impl ConfigWatcher {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let hang_up = signal(SignalKind::hangup())?;
-        Ok(Self { files: config.files.clone(), latest: stamps(&config.files), ticks, hang_up })
+        Ok(Self { files: config.files.clone(), latest: stamps(&config.files), ticks, sighup: hang_up })
     }
 
     /// Waits for the next change. Dropping it half-way loses nothing.
     pub async fn changed(&mut self) -> ConfigChange {
         loop {
             tokio::select! {
-                Some(()) = self.hang_up.recv() => return ConfigChange::HangUp,
+                Some(()) = self.sighup.recv() => return ConfigChange::Sighup,
                 _ = self.ticks.tick() => {}
             }
-            if let Some(path) = self.look() {
+            if let Some(path) = self.poll_files() {
                 return ConfigChange::File(path);
             }
         }
     }
 
     /// Watches the files of a configuration that was read since, instead of the ones before.
-    pub fn set_files_of(&mut self, config: &Config) {
+    pub fn set_config(&mut self, config: &Config) {
         self.latest = stamps(&config.files);
         self.files = config.files.clone();
     }
 
     /// The first file that has changed and settled; it is reported once, even if nobody reads it again.
-    fn look(&mut self) -> Option<PathBuf> {
+    fn poll_files(&mut self) -> Option<PathBuf> {
         let now = stamps(&self.files);
         let before = std::mem::replace(&mut self.latest, now);
         let settled = self.latest == before;

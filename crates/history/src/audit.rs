@@ -102,7 +102,7 @@ impl AuditLog {
                     ErrorKind::CannotConnect,
                     "calls are refused, because they cannot be put on record",
                 )
-                .suggest("whoever runs this yard finds the reason in its log"))
+                .with_suggestion("whoever runs this yard finds the reason in its log"))
             }
             AuditFailurePolicy::Refuse | AuditFailurePolicy::Continue => Ok(()),
         }
@@ -133,8 +133,8 @@ impl AuditLog {
     }
 
     /// How many lines were lost.
-    pub fn lost(&self) -> u64 {
-        self.shared.lost()
+    pub fn lost_records(&self) -> u64 {
+        self.shared.lost_records()
     }
 
     /// Waits until everything that was taken in is written. What comes later is lost.

@@ -68,7 +68,7 @@ pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments
         name: truncate(&record.subject, LONGEST_NAME),
         server: record.source.as_ref().map(|source| source.as_str()),
         priority: record.priority.as_str(),
-        made_by: record.context.made_by.as_str(),
+        made_by: record.context.origin.as_str(),
         // Whole microseconds: a call may well take less than a millisecond.
         duration_ms: (finished.duration.as_secs_f64() * 1e6).round() / 1e3,
         ended: CallStatus::from(finished.ended).as_str(),
@@ -76,7 +76,7 @@ pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments
             kind: error.kind().as_str(),
             message: error_message(finished, error, LONGEST_MESSAGE),
         }),
-        arguments: kept.map(|raw| from_text(finished.redaction.json(raw.get()))),
+        arguments: kept.map(|raw| from_text(finished.redaction.redact_json(raw.get()))),
         arguments_left_out: large,
     };
     let mut text = serde_json::to_string(&line).unwrap_or_default();
@@ -97,7 +97,7 @@ pub(crate) fn error_message<'a>(
     most: usize,
 ) -> Cow<'a, str> {
     if error.kind() != ErrorKind::InvalidArguments {
-        return match finished.redaction.text(error.message()) {
+        return match finished.redaction.redact_text(error.message()) {
             Cow::Borrowed(message) => truncate(message, most),
             Cow::Owned(hidden) => Cow::Owned(truncate(&hidden, most).into_owned()),
         };
@@ -184,7 +184,7 @@ pub(crate) mod tests {
                 call.source = Some(SourceName::new("s"));
                 call.context.session_id = Some("s1".into());
                 call.context.user_id = Some("u1".into());
-                call.context.made_by = CallOrigin::Program;
+                call.context.origin = CallOrigin::Program;
                 call.priority = Priority::High;
             })
         };

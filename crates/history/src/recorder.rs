@@ -51,7 +51,8 @@ impl Recorder for CallRecorder {
         }
     }
 
-    fn lost(&self) -> u64 {
-        self.audit.as_ref().map_or(0, AuditLog::lost) + self.store.as_ref().map_or(0, |store| store.lost())
+    fn lost_records(&self) -> u64 {
+        self.audit.as_ref().map_or(0, AuditLog::lost_records)
+            + self.store.as_ref().map_or(0, |store| store.lost_records())
     }
 }

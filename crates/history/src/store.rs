@@ -45,7 +45,7 @@ pub struct HistoryStoreSettings {
 /// The history while it is kept.
 #[derive(Debug)]
 pub struct HistoryStore {
-    orders: SyncSender<HistoryCommand>,
+    commands: SyncSender<HistoryCommand>,
     reader: Arc<Mutex<Connection>>,
     lost: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -58,7 +58,7 @@ impl HistoryStore {
         let both = || Ok((open::open_writer(&settings.file)?, open::open_reader(&settings.file)?));
         let (writer, reader) = match settings.on_damage {
             HistoryDamagePolicy::Fail => both()?,
-            HistoryDamagePolicy::MoveAside => damage::open_or_move(&settings.file, both)?,
+            HistoryDamagePolicy::MoveAside => damage::open_or_move_aside(&settings.file, both)?,
         };
         let (orders, taken) = sync_channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
@@ -69,7 +69,7 @@ impl HistoryStore {
             .spawn(move || run_writer(writer, &taken, &settings, &counting))
             .map_err(|source| HistoryStoreError::File { file, source })?;
         let (reader, thread) = (Arc::new(Mutex::new(reader)), Mutex::new(Some(thread)));
-        Ok(Self { orders, reader, lost, thread })
+        Ok(Self { commands: orders, reader, lost, thread })
     }
 
     /// Takes a record in, if there is room.
@@ -78,7 +78,7 @@ impl HistoryStore {
         let record = finished.call;
         let call = PastCall {
             id: record.id,
-            thing: record.kind,
+            kind: record.kind,
             subject: name(&record.subject),
             source: record.source.as_ref().map(ToString::to_string),
             principal: name(record.principal.id()),
@@ -89,7 +89,7 @@ impl HistoryStore {
             ended: finished.ended,
             error: finished.error.map(|error| error_message(finished, error, LONGEST_MESSAGE).into_owned()),
         };
-        if self.orders.try_send(HistoryCommand::Record(Box::new(call))).is_err()
+        if self.commands.try_send(HistoryCommand::Record(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0
         {
             tracing::warn!("the history cannot keep up, and loses calls");
@@ -97,14 +97,14 @@ impl HistoryStore {
     }
 
     /// How many records were lost.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_records(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
     /// Waits until everything that was taken in is written. What comes later is lost.
     pub async fn close(&self) {
         let thread = self.thread.lock().take();
-        let orders = self.orders.clone();
+        let orders = self.commands.clone();
         if let Some(thread) = thread {
             let waiting = tokio::task::spawn_blocking(move || {
                 // If it has ended already there is nothing to wait for.
@@ -121,7 +121,7 @@ impl HistoryStore {
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, HistoryError>> {
         let reader = Arc::clone(&self.reader);
-        let orders = self.orders.clone();
+        let orders = self.commands.clone();
         Box::pin(async move {
             let reading = tokio::task::spawn_blocking(move || {
                 flush(&orders);
@@ -155,7 +155,7 @@ impl History for HistoryStore {
 impl Drop for HistoryStore {
     fn drop(&mut self) {
         // The thread also ends when nobody can give it orders any more.
-        let _ = self.orders.try_send(HistoryCommand::Stop);
+        let _ = self.commands.try_send(HistoryCommand::Stop);
     }
 }
 

@@ -104,8 +104,8 @@ impl HttpHooks {
     }
 
     /// Says what happened to everybody who wants to hear it, one after the other. What they answer does not matter.
-    async fn tell(&self, said: &HookPayload<'_>) {
-        for hook in self.all().iter().filter(|hook| hook.minds(said.event, said.tool)) {
+    async fn notify(&self, said: &HookPayload<'_>) {
+        for hook in self.all().iter().filter(|hook| hook.handles(said.event, said.tool)) {
             if let Err(problem) = hook.post(self, said).await {
                 tracing::warn!(
                     hook = hook.name,
@@ -152,11 +152,11 @@ struct HookErrorInfo<'a> {
 }
 
 impl<'a> HookPayload<'a> {
-    fn of(event: HookEvent, call: HookCall<'a>) -> Self {
+    fn new(event: HookEvent, call: HookCall<'a>) -> Self {
         let HookCall { record, arguments } = call;
         Self {
             event,
-            execution_id: record.id.public_name(),
+            execution_id: record.id.public_id(),
             tool: record.tool_name(),
             server: record.source_name(),
             principal: record.principal.id(),
@@ -186,7 +186,7 @@ const ANSWERS: &str = "a hook answers with an empty body, {\"action\": \"pass\"}
 
 impl HookVerdict {
     /// An empty answer lets the call pass. The error says what is wrong with any other one.
-    fn read(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::Pass);
         }
@@ -231,11 +231,11 @@ impl fmt::Display for HookAnswerError {
 }
 
 impl HookSettings {
-    fn minds(&self, event: HookEvent, tool: &str) -> bool {
-        self.events.contains(&event) && self.is_for(tool)
+    fn handles(&self, event: HookEvent, tool: &str) -> bool {
+        self.events.contains(&event) && self.matches_tool(tool)
     }
 
-    fn is_for(&self, tool: &str) -> bool {
+    fn matches_tool(&self, tool: &str) -> bool {
         self.tools.iter().any(|glob| glob.matches(tool))
     }
 
@@ -249,17 +249,17 @@ impl HookSettings {
             .header("content-type", "application/json")
             .timeout(self.timeout)
             .body(body);
-        let answer = request.send().await.map_err(|error| why(&error))?;
+        let answer = request.send().await.map_err(|error| describe_error(&error))?;
         if !answer.status().is_success() {
             return Err(format!("it answered {}", answer.status()));
         }
         read_text(answer).await
     }
 
-    async fn judge(&self, hooks: &HttpHooks, said: &HookPayload<'_>) -> Result<HookDecision, HubError> {
+    async fn decide(&self, hooks: &HttpHooks, said: &HookPayload<'_>) -> Result<HookDecision, HubError> {
         let answered = self.post(hooks, said).await.map_err(HookAnswerError::NoAnswer);
         let unjudged =
-            match answered.and_then(|text| HookVerdict::read(&text).map_err(HookAnswerError::Invalid)) {
+            match answered.and_then(|text| HookVerdict::parse(&text).map_err(HookAnswerError::Invalid)) {
                 Ok(HookVerdict::Pass) => return Ok(HookDecision::Pass),
                 Ok(HookVerdict::Change(params)) => return Ok(HookDecision::Change(params)),
                 Ok(HookVerdict::Refuse(message)) => {
@@ -279,12 +279,12 @@ impl HookSettings {
                 Err(match unjudged {
                     HookAnswerError::NoAnswer(_) => {
                         let message = format!("the hook {hook} could not be asked about {tool}");
-                        HubError::new(ErrorKind::CannotConnect, message).suggest("try again later")
+                        HubError::new(ErrorKind::CannotConnect, message).with_suggestion("try again later")
                     }
                     HookAnswerError::Invalid(problem) => {
                         let message =
                             format!("the answer of the hook {hook} about {tool} is invalid: {problem}");
-                        HubError::new(ErrorKind::CannotConnect, message).suggest(ANSWERS)
+                        HubError::new(ErrorKind::CannotConnect, message).with_suggestion(ANSWERS)
                     }
                 })
             }
@@ -305,7 +305,7 @@ async fn read_text(mut answer: reqwest::Response) -> Result<String, String> {
 }
 
 /// Addresses may hold secrets, so they are not repeated.
-fn why(error: &reqwest::Error) -> String {
+fn describe_error(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         "it did not answer in time".to_owned()
     } else if error.is_connect() {
@@ -317,18 +317,18 @@ fn why(error: &reqwest::Error) -> String {
 
 impl Hooks for HttpHooks {
     fn applies_to(&self, tool: &str) -> bool {
-        self.all().iter().any(|hook| hook.is_for(tool))
+        self.all().iter().any(|hook| hook.matches_tool(tool))
     }
 
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         Box::pin(async move {
             let mut changed: Option<Raw> = None;
             for hook in
-                self.all().iter().filter(|hook| hook.minds(HookEvent::Before, call.record.tool_name()))
+                self.all().iter().filter(|hook| hook.handles(HookEvent::Before, call.record.tool_name()))
             {
                 let params = changed.as_deref().unwrap_or(call.arguments);
-                let said = HookPayload { params, ..HookPayload::of(HookEvent::Before, call) };
-                if let HookDecision::Change(params) = hook.judge(self, &said).await? {
+                let said = HookPayload { params, ..HookPayload::new(HookEvent::Before, call) };
+                if let HookDecision::Change(params) = hook.decide(self, &said).await? {
                     changed = Some(params);
                 }
             }
@@ -341,9 +341,9 @@ impl Hooks for HttpHooks {
             let said = HookPayload {
                 result: Some(&outcome.body),
                 failed: Some(outcome.failed),
-                ..HookPayload::of(HookEvent::After, call)
+                ..HookPayload::new(HookEvent::After, call)
             };
-            self.tell(&said).await;
+            self.notify(&said).await;
         })
     }
 
@@ -354,7 +354,8 @@ impl Hooks for HttpHooks {
                 message: error.message(),
                 details: error.details(),
             };
-            self.tell(&HookPayload { error: Some(trouble), ..HookPayload::of(HookEvent::Error, call) }).await;
+            self.notify(&HookPayload { error: Some(trouble), ..HookPayload::new(HookEvent::Error, call) })
+                .await;
         })
     }
 }

@@ -12,7 +12,7 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 /// Whether a connection to this address stays on this machine. The unspecified address does.
-pub fn is_this_machine(address: IpAddr) -> bool {
+pub fn is_local_address(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V6(address) => embedded_v4(address).map_or(IpAddr::V6(address), IpAddr::V4),
         IpAddr::V4(_) => address,
@@ -74,7 +74,7 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     use std::net::IpAddr;
 
-    use super::{is_localhost, is_public, is_this_machine};
+    use super::{is_local_address, is_localhost, is_public};
 
     fn parse(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -130,10 +130,10 @@ mod tests {
     #[test]
     fn every_spelling_of_this_machine_is_recognized() {
         for own in ["127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1", "64:ff9b::7f00:1"] {
-            assert!(is_this_machine(parse(own)), "{own}");
+            assert!(is_local_address(parse(own)), "{own}");
         }
         for other in ["10.0.0.1", "169.254.169.254", "8.8.8.8", "fe80::1", "::ffff:10.0.0.1"] {
-            assert!(!is_this_machine(parse(other)), "{other}");
+            assert!(!is_local_address(parse(other)), "{other}");
         }
         for name in ["localhost", "LOCALHOST", "localhost.", "a.localhost", "a.b.LocalHost."] {
             assert!(is_localhost(name), "{name}");

@@ -38,16 +38,16 @@ impl Yard {
         let started = Instant::now();
         let id = match request.id {
             Some(id) => id,
-            None => ExecutionId::fresh()?,
+            None => ExecutionId::generate()?,
         };
-        let resolved = resolve(&self.catalog_in(request.context.era), &request);
-        let arguments = self.arguments_to_record(&request.what);
+        let resolved = resolve(&self.catalog_for_era(request.context.era), &request);
+        let arguments = self.arguments_to_record(&request.target);
         let route = resolved.as_ref().ok();
         let tool = route.and_then(|route| route.tool.as_ref());
         let record = CallRecord {
             id,
-            kind: request.what.kind(),
-            subject: route.map_or_else(|| request.what.short_subject(), |route| Arc::clone(&route.subject)),
+            kind: request.target.kind(),
+            subject: route.map_or_else(|| request.target.short_subject(), |route| Arc::clone(&route.subject)),
             source: route.map(|route| route.source.name().clone()),
             tool: tool.map(|tool| tool.full_name.clone()),
             principal: request.principal,
@@ -67,7 +67,7 @@ impl Yard {
             Ok(route) => {
                 let call = SourceCall {
                     record: Arc::clone(&record),
-                    target: request.what.for_source(&route),
+                    target: request.target.into_source_target(&route),
                     deadline: request.deadline,
                     cancel: request.cancel.child_token(),
                     headers: request.headers,
@@ -102,7 +102,7 @@ impl Yard {
         }
         let limits = self.limits();
         let admission = AdmissionControl::for_call(self, &limits, route, &record);
-        deadline.no_later_than(admission.call_time());
+        deadline.shorten_to(admission.call_time());
         // Arguments that take long to check are checked beside this task, for as long as the call has.
         tokio::select! {
             biased;
@@ -110,7 +110,7 @@ impl Yard {
             () = cancel.cancelled() => return Err(cancelled(&record)),
             () = deadline.passed() => return Err(timed_out(&record)),
         }
-        let (limiters, max_payload) = (admission.limiters(), admission.payload());
+        let (limiters, max_payload) = (admission.limiters(), admission.max_payload());
         drop(admission);
 
         // However this future ends, whatever the source started for it learns that the caller is gone.
@@ -124,7 +124,7 @@ impl Yard {
             }
             call.client = call.client.for_call(&record, deadline.clone(), permits, self.shared_events());
             if let Some(hooks) = &mut hooks
-                && let Some(changed) = catch_panic(&record, hooks.before(max_payload)).await.flatten()?
+                && let Some(changed) = catch_panic(&record, hooks.run_before(max_payload)).await.flatten()?
                 && let SourceTarget::Tool { arguments, .. } = &mut call.target
             {
                 *arguments = changed;
@@ -140,7 +140,7 @@ impl Yard {
         };
         drop(cancel_source);
 
-        let check = match record.context.made_by {
+        let check = match record.context.origin {
             CallOrigin::Caller => limits.results.for_source(route.source.name()),
             CallOrigin::Program => ResultCheck::Off,
         };
@@ -168,7 +168,7 @@ fn cancelled(record: &CallRecord) -> HubError {
 
 fn timed_out(record: &CallRecord) -> HubError {
     HubError::new(ErrorKind::TimedOut, format!("{} did not answer in time", record.subject))
-        .suggest("allow it more time, or ask it for less")
+        .with_suggestion("allow it more time, or ask it for less")
 }
 
 /// A source or a hook that panics fails this call and nothing else.

@@ -29,14 +29,14 @@ struct PermitSet {
 struct PermitState {
     held: Vec<Permit>,
     /// How many questions are open; the places are free as long as there is one.
-    stepped_out: usize,
+    open_questions: usize,
     /// The call has ended: whatever it left running gets no place any more.
-    over: bool,
+    closed: bool,
 }
 
 impl PermitState {
-    fn wants_places(&self) -> bool {
-        self.held.is_empty() && self.stepped_out == 0 && !self.over
+    fn needs_permits(&self) -> bool {
+        self.held.is_empty() && self.open_questions == 0 && !self.closed
     }
 }
 
@@ -45,47 +45,47 @@ impl CallPermits {
     pub(crate) async fn acquire(needed: Vec<Arc<ConcurrencyLimiter>>, priority: Priority) -> Self {
         let shared = PermitSet { needed, priority, state: Mutex::default(), filled: Notify::new() };
         let slot = Self { shared: Arc::new(shared) };
-        slot.fill().await;
+        slot.ensure_held().await;
         slot
     }
 
     /// Frees the places until [`SteppedOut::step_in`].
     pub(crate) fn release(&self) -> PermitRelease {
         let mut state = self.lock();
-        state.stepped_out += 1;
+        state.open_questions += 1;
         let held = std::mem::take(&mut state.held);
         drop(state);
         drop(held);
-        PermitRelease { slot: self.clone() }
+        PermitRelease { permits: self.clone() }
     }
 
     /// Frees the places for good: the call has ended.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
-        state.over = true;
+        state.closed = true;
         let held = std::mem::take(&mut state.held);
         drop(state);
         drop(held);
     }
 
     /// Two questions of one call may be answered at once. Both then wait here, and one set of places is enough.
-    async fn fill(&self) {
+    async fn ensure_held(&self) {
         if self.shared.needed.is_empty() {
             return;
         }
         loop {
             let filled = self.shared.filled.notified();
-            if !self.lock().wants_places() {
+            if !self.lock().needs_permits() {
                 return;
             }
             tokio::select! {
-                taken = self.take_all() => return self.put(taken),
+                taken = self.acquire_all() => return self.store(taken),
                 () = filled => {}
             }
         }
     }
 
-    async fn take_all(&self) -> Vec<Permit> {
+    async fn acquire_all(&self) -> Vec<Permit> {
         let mut taken = Vec::with_capacity(self.shared.needed.len());
         for places in &self.shared.needed {
             taken.push(places.acquire(self.shared.priority).await);
@@ -93,9 +93,9 @@ impl CallPermits {
         taken
     }
 
-    fn put(&self, taken: Vec<Permit>) {
+    fn store(&self, taken: Vec<Permit>) {
         let mut state = self.lock();
-        if state.wants_places() {
+        if state.needs_permits() {
             state.held = taken;
             drop(state);
             self.shared.filled.notify_waiters();
@@ -110,25 +110,25 @@ impl CallPermits {
 /// A question is open. Dropped without an answer, the call goes on in its places only if they are free at once.
 #[derive(Debug)]
 pub(crate) struct PermitRelease {
-    slot: CallPermits,
+    permits: CallPermits,
 }
 
 impl PermitRelease {
     /// Waits for the places again, unless another question of the same call is still open.
     pub(crate) async fn reacquire(self) {
-        let slot = self.slot.clone();
+        let slot = self.permits.clone();
         drop(self);
-        slot.fill().await;
+        slot.ensure_held().await;
     }
 }
 
 impl Drop for PermitRelease {
     fn drop(&mut self) {
-        self.slot.lock().stepped_out -= 1;
+        self.permits.lock().open_questions -= 1;
         let free: Option<Vec<Permit>> =
-            self.slot.shared.needed.iter().map(ConcurrencyLimiter::try_acquire).collect();
+            self.permits.shared.needed.iter().map(ConcurrencyLimiter::try_acquire).collect();
         if let Some(free) = free {
-            self.slot.put(free);
+            self.permits.store(free);
         }
     }
 }

@@ -21,15 +21,15 @@ const QUEUE: usize = 256;
 /// The way back to the caller. Clones lead to the same place.
 #[derive(Debug, Clone)]
 pub struct CallerChannel {
-    way: Arc<ChannelState>,
-    held: Option<Arc<CallScope>>,
+    state: Arc<ChannelState>,
+    scope: Option<Arc<CallScope>>,
 }
 
 /// What stands still while a question of one call is open. A call made on behalf of another holds up both.
 #[derive(Debug)]
 struct CallScope {
     deadline: Deadline,
-    slot: CallPermits,
+    permits: CallPermits,
     outer: Option<Arc<CallScope>>,
     /// Which call it is, and where watchers hear of its progress.
     record: Arc<CallRecord>,
@@ -39,7 +39,7 @@ struct CallScope {
 #[derive(Debug)]
 struct ChannelState {
     updates: mpsc::Sender<CallerUpdate>,
-    abilities: ClientCapabilities,
+    capabilities: ClientCapabilities,
     last_progress: Mutex<f64>,
 }
 
@@ -131,8 +131,9 @@ impl CallerChannel {
     /// A way back, and the end of it at which the front reads.
     pub fn new(abilities: ClientCapabilities) -> (Self, mpsc::Receiver<CallerUpdate>) {
         let (updates, receiver) = mpsc::channel(QUEUE);
-        let way = ChannelState { updates, abilities, last_progress: Mutex::new(f64::NEG_INFINITY) };
-        (Self { way: Arc::new(way), held: None }, receiver)
+        let way =
+            ChannelState { updates, capabilities: abilities, last_progress: Mutex::new(f64::NEG_INFINITY) };
+        (Self { state: Arc::new(way), scope: None }, receiver)
     }
 
     /// A caller that wants nothing but the outcome.
@@ -141,66 +142,66 @@ impl CallerChannel {
     }
 
     pub fn capabilities(&self) -> &ClientCapabilities {
-        &self.way.abilities
+        &self.state.capabilities
     }
 
     /// Whether both lead to the same caller of the same request.
     pub fn is_same_caller(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.way, &other.way)
+        Arc::ptr_eq(&self.state, &other.state)
     }
 
     /// Reports progress. A value that does not grow is not sent, because the protocol wants each one to grow;
     /// neither is one that a slow reader has no room for.
-    pub fn progress(&self, mut progress: Progress) {
+    pub fn report_progress(&self, mut progress: Progress) {
         progress.total = progress.total.filter(|total| total.is_finite());
         // Sent under the lock: of two threads that report at once, the smaller value must not come second.
-        let mut last = self.way.last_progress.lock();
+        let mut last = self.state.last_progress.lock();
         if progress.progress.is_finite() && progress.progress > *last {
             *last = progress.progress;
-            if let Some(held) = &self.held {
+            if let Some(held) = &self.scope {
                 held.events.publish_call(|| YardEvent::CallProgress {
                     call: Arc::clone(&held.record),
                     progress: progress.clone(),
                 });
             }
-            self.offer(CallerUpdate::Progress(progress));
+            self.try_send(CallerUpdate::Progress(progress));
         }
     }
 
     /// Writes a log line, if the caller asked for lines of its level.
     pub fn log(&self, line: LogLine) {
-        if self.way.abilities.log_level.is_some_and(|wanted| line.level >= wanted) {
-            self.offer(CallerUpdate::Log(line));
+        if self.state.capabilities.log_level.is_some_and(|wanted| line.level >= wanted) {
+            self.try_send(CallerUpdate::Log(line));
         }
     }
 
     /// Sends a piece of the result ahead. Waits for a slow reader: a piece of a result is never dropped.
-    pub async fn chunk(&self, chunk: Value) {
+    pub async fn send_chunk(&self, chunk: Value) {
         // A caller that is gone needs no chunks; its call is being cancelled.
-        let _ = self.way.updates.send(CallerUpdate::Chunk(chunk)).await;
+        let _ = self.state.updates.send(CallerUpdate::Chunk(chunk)).await;
     }
 
     /// Tells the caller that it may hang up and come back.
-    pub async fn pause(&self, retry: Duration) {
+    pub async fn send_pause(&self, retry: Duration) {
         let pause = StreamPause { retry, returned: Arc::default() };
-        let _ = self.way.updates.send(CallerUpdate::Pause(pause)).await;
+        let _ = self.state.updates.send(CallerUpdate::Pause(pause)).await;
     }
 
     /// The same for whoever must not wait; a caller that reads slowly is not told.
-    pub fn offer_pause(&self, pause: StreamPause) {
-        self.offer(CallerUpdate::Pause(pause));
+    pub fn try_send_pause(&self, pause: StreamPause) {
+        self.try_send(CallerUpdate::Pause(pause));
     }
 
     /// Asks the caller's side. While it thinks, the call's clock stands still and its place among the
     /// source's concurrent calls is free for others.
     pub async fn ask(&self, questions: Vec<Question>) -> Result<RawAnswers, HubError> {
-        if let Some(question) = questions.iter().find(|q| !self.way.abilities.supports(q.kind)) {
-            return Err(cannot(question.kind));
+        if let Some(question) = questions.iter().find(|q| !self.state.capabilities.supports(q.kind)) {
+            return Err(missing_capability_error(question.kind));
         }
-        let waiting: Vec<_> = CallScope::chain(self.held.as_deref())
-            .map(|held| (held.deadline.pause(), held.slot.release()))
+        let waiting: Vec<_> = CallScope::chain(self.scope.as_deref())
+            .map(|held| (held.deadline.pause(), held.permits.release()))
             .collect();
-        let answers = self.put(questions).await;
+        let answers = self.send_questions(questions).await;
         // Whatever came back, the source goes on working, so it needs its place and its clock again.
         let (paused, stepped_out): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         drop(paused);
@@ -221,14 +222,14 @@ impl CallerChannel {
         events: Arc<EventBus>,
     ) -> Self {
         let record = Arc::clone(record);
-        let held = CallScope { deadline, slot, outer: self.held.clone(), record, events };
-        Self { way: Arc::clone(&self.way), held: Some(Arc::new(held)) }
+        let held = CallScope { deadline, permits: slot, outer: self.scope.clone(), record, events };
+        Self { state: Arc::clone(&self.state), scope: Some(Arc::new(held)) }
     }
 
-    async fn put(&self, questions: Vec<Question>) -> Result<RawAnswers, HubError> {
+    async fn send_questions(&self, questions: Vec<Question>) -> Result<RawAnswers, HubError> {
         let (reply, answer) = oneshot::channel();
         let gone = || HubError::new(ErrorKind::Cancelled, "the caller went away while it was asked");
-        self.way
+        self.state
             .updates
             .send(CallerUpdate::Ask(QuestionBatch { questions, reply }))
             .await
@@ -236,9 +237,9 @@ impl CallerChannel {
         answer.await.map_err(|_| gone())?
     }
 
-    fn offer(&self, update: CallerUpdate) {
+    fn try_send(&self, update: CallerUpdate) {
         // Full or closed: both mean that nobody is reading just now.
-        let _ = self.way.updates.try_send(update);
+        let _ = self.state.updates.try_send(update);
     }
 }
 
@@ -261,7 +262,7 @@ impl ClientCapabilities {
 }
 
 /// The error for a question that this caller cannot answer; its details name the missing ability.
-fn cannot(kind: QuestionKind) -> HubError {
+fn missing_capability_error(kind: QuestionKind) -> HubError {
     let (what, needed) = match kind {
         QuestionKind::ElicitForm => ("fill in a form", serde_json::json!({"elicitation": {"form": {}}})),
         QuestionKind::ElicitUrl => ("open an address", serde_json::json!({"elicitation": {"url": {}}})),
@@ -269,6 +270,6 @@ fn cannot(kind: QuestionKind) -> HubError {
         QuestionKind::Roots => ("list its roots", serde_json::json!({"roots": {}})),
     };
     HubError::new(ErrorKind::ClientCannot, format!("this call needs a client that can {what}"))
-        .suggest("use a client that declares the capability")
+        .with_suggestion("use a client that declares the capability")
         .with_details(needed)
 }

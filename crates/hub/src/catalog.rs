@@ -44,7 +44,7 @@ pub struct Catalog {
     warnings: Vec<(SourceName, String)>,
     /// Warnings that name another source, by their text.
     sources_in_warnings: HashMap<String, SourceName>,
-    completes: bool,
+    supports_completion: bool,
     has_permissions: bool,
 }
 
@@ -60,11 +60,11 @@ pub enum Lookup<T> {
 impl Catalog {
     /// Names everything in the order of the sources, so that the same sources always give the same names.
     pub fn build(sources: &[Arc<dyn Source>]) -> Self {
-        Self::default().rebuilt(sources, ClientEra::Newest)
+        Self::default().rebuild(sources, ClientEra::Newest)
     }
 
     /// The catalog of these sources, for which only what is new since this one is read.
-    pub(crate) fn rebuilt(&self, sources: &[Arc<dyn Source>], era: ClientEra) -> Self {
+    pub(crate) fn rebuild(&self, sources: &[Arc<dyn Source>], era: ClientEra) -> Self {
         let mut catalog = Self::default();
         let mut names = EntryNamers::default();
         for source in sources {
@@ -98,8 +98,8 @@ impl Catalog {
     }
 
     /// Whether any source completes arguments.
-    pub fn completes(&self) -> bool {
-        self.completes
+    pub fn supports_completion(&self) -> bool {
+        self.supports_completion
     }
 
     /// What was wrong with what sources said, by source.
@@ -117,12 +117,12 @@ impl Catalog {
     }
 
     /// By the raw name that one source gave it.
-    pub fn tool_of(&self, source: &SourceName, raw: &str) -> Option<Arc<ToolEntry>> {
-        of_source(&self.tool_by_raw, source, raw)
+    pub fn tool_in_source(&self, source: &SourceName, raw: &str) -> Option<Arc<ToolEntry>> {
+        find_in_source(&self.tool_by_raw, source, raw)
     }
 
-    pub fn prompt_of(&self, source: &SourceName, raw: &str) -> Option<Arc<PromptEntry>> {
-        of_source(&self.prompt_by_raw, source, raw)
+    pub fn prompt_in_source(&self, source: &SourceName, raw: &str) -> Option<Arc<PromptEntry>> {
+        find_in_source(&self.prompt_by_raw, source, raw)
     }
 
     pub fn resource(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
@@ -130,17 +130,17 @@ impl Catalog {
     }
 
     /// The tool of this very full name.
-    pub(crate) fn tool_named(&self, full_name: &str) -> Option<&Arc<ToolEntry>> {
+    pub(crate) fn tool_by_full_name(&self, full_name: &str) -> Option<&Arc<ToolEntry>> {
         self.tool_by_name.get(full_name)
     }
 
     /// The tools of one source.
-    pub(crate) fn tools_of(&self, source: &SourceName) -> &[Arc<ToolEntry>] {
+    pub(crate) fn tools_in_source(&self, source: &SourceName) -> &[Arc<ToolEntry>] {
         self.parts.get(source).map_or(&[], |part| &part.tools)
     }
 
     /// Whether lists show this principal anything of a source; nothing is said of a source that offers nothing.
-    pub(crate) fn offers_visible_to(&self, source: &SourceName, principal: &Principal) -> Option<bool> {
+    pub(crate) fn has_visible_entries(&self, source: &SourceName, principal: &Principal) -> Option<bool> {
         let part = self.parts.get(source).filter(|part| !part.is_empty())?;
         Some(
             part.tools.iter().any(|tool| tool.is_visible_to(principal))
@@ -165,7 +165,7 @@ impl Catalog {
     }
 
     /// The source whose things have full names that begin like this one.
-    pub(crate) fn source_of_prefix(&self, name: &str) -> Option<&Arc<dyn Source>> {
+    pub(crate) fn source_by_prefix(&self, name: &str) -> Option<&Arc<dyn Source>> {
         let sources = self.sources.values().map(|source| (source.name().prefix(), source));
         // One may be called `a`, and another `a__b`.
         let fitting = sources.filter(|(prefix, _)| name.starts_with(prefix));
@@ -173,19 +173,19 @@ impl Catalog {
     }
 
     /// Whether this source offers anything at all.
-    pub(crate) fn has_anything_of(&self, source: &SourceName) -> bool {
+    pub(crate) fn has_entries_from(&self, source: &SourceName) -> bool {
         self.parts.get(source).is_some_and(|part| !part.is_empty())
     }
 
     /// What somebody who knows `before` must be told.
     pub(crate) fn change_since(&self, before: &Self) -> CatalogChange {
-        let resources = unchanged(&self.resources, &before.resources)
-            && unchanged(&self.hidden_resources, &before.hidden_resources)
-            && unchanged(&self.templates, &before.templates);
+        let resources = are_unchanged(&self.resources, &before.resources)
+            && are_unchanged(&self.hidden_resources, &before.hidden_resources)
+            && are_unchanged(&self.templates, &before.templates);
         CatalogChange {
-            tools: !unchanged(&self.tools, &before.tools),
+            tools: !are_unchanged(&self.tools, &before.tools),
             resources: !resources,
-            prompts: !unchanged(&self.prompts, &before.prompts),
+            prompts: !are_unchanged(&self.prompts, &before.prompts),
         }
     }
 
@@ -195,10 +195,10 @@ impl Catalog {
         let changed = self.parts.iter().filter(|(name, part)| match before.parts.get(*name) {
             None => !part.is_empty(),
             Some(before) => {
-                !(unchanged(&part.tools, &before.tools)
-                    && unchanged(&part.resources, &before.resources)
-                    && unchanged(&part.templates, &before.templates)
-                    && unchanged(&part.prompts, &before.prompts))
+                !(are_unchanged(&part.tools, &before.tools)
+                    && are_unchanged(&part.resources, &before.resources)
+                    && are_unchanged(&part.templates, &before.templates)
+                    && are_unchanged(&part.prompts, &before.prompts))
             }
         });
         let found: Vec<SourceName> = changed.map(|(name, _)| name).chain(gone).cloned().collect();
@@ -222,7 +222,7 @@ impl Catalog {
         for resource in &part.resources {
             self.add_resource(resource);
         }
-        self.completes |= part.completes();
+        self.supports_completion |= part.supports_completion();
         self.has_permissions |= part.has_permissions();
         self.sources.insert(name.clone(), Arc::clone(source));
         self.parts.insert(name.clone(), part);
@@ -266,7 +266,7 @@ fn lookup<T: NamedEntry>(
     }
 }
 
-fn of_source<T: NamedEntry>(
+fn find_in_source<T: NamedEntry>(
     by_raw: &HashMap<String, Vec<Arc<T>>>,
     source: &SourceName,
     raw: &str,
@@ -274,8 +274,8 @@ fn of_source<T: NamedEntry>(
     by_raw.get(raw)?.iter().find(|thing| thing.source() == source).cloned()
 }
 
-fn unchanged<T: EntryDiff>(now: &[Arc<T>], before: &[Arc<T>]) -> bool {
-    let same = |(a, b): (&Arc<T>, &Arc<T>)| Arc::ptr_eq(a, b) || a.unchanged(b);
+fn are_unchanged<T: EntryDiff>(now: &[Arc<T>], before: &[Arc<T>]) -> bool {
+    let same = |(a, b): (&Arc<T>, &Arc<T>)| Arc::ptr_eq(a, b) || a.is_unchanged(b);
     now.len() == before.len() && now.iter().zip(before).all(same)
 }
 

@@ -21,8 +21,8 @@ const PATIENCE: [u32; CLASSES] = [16, 8, 0];
 /// A number of places, and the line for them.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimiter {
-    most: usize,
-    line: Mutex<WaitQueue>,
+    capacity: usize,
+    queue: Mutex<WaitQueue>,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct PriorityClass {
 #[derive(Debug)]
 pub(crate) struct Permit {
     /// Nothing once it was handed on.
-    of: Option<Arc<ConcurrencyLimiter>>,
+    limiter: Option<Arc<ConcurrencyLimiter>>,
 }
 
 impl ConcurrencyLimiter {
@@ -52,11 +52,11 @@ impl ConcurrencyLimiter {
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let most = most.max(1);
         let line = WaitQueue { free: most, next_ticket: 0, classes: Default::default() };
-        Arc::new(Self { most, line: Mutex::new(line) })
+        Arc::new(Self { capacity: most, queue: Mutex::new(line) })
     }
 
-    pub(crate) fn most(&self) -> usize {
-        self.most
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Waits for a place. Whoever stops waiting leaves the line, and a place that was on its way goes to the next.
@@ -66,13 +66,13 @@ impl ConcurrencyLimiter {
                 let mut line = self.lock();
                 if line.free > 0 {
                     line.free -= 1;
-                    return Permit { of: Some(Arc::clone(self)) };
+                    return Permit { limiter: Some(Arc::clone(self)) };
                 }
                 let ticket = line.next_ticket;
                 line.next_ticket += 1;
                 let (sender, receiver) = oneshot::channel();
                 line.classes[class(priority)].waiting.insert(ticket, sender);
-                Waiter { places: self, class: class(priority), ticket, receiver }
+                Waiter { limiter: self, class: class(priority), ticket, receiver }
             };
             // The other end is in the line until it is used, so this does not fail; if it did, there is the line.
             if let Ok(place) = (&mut waiting.receiver).await {
@@ -85,11 +85,11 @@ impl ConcurrencyLimiter {
     pub(crate) fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
         let mut line = self.lock();
         line.free = line.free.checked_sub(1)?;
-        Some(Permit { of: Some(Arc::clone(self)) })
+        Some(Permit { limiter: Some(Arc::clone(self)) })
     }
 
     fn lock(&self) -> MutexGuard<'_, WaitQueue> {
-        self.line.lock()
+        self.queue.lock()
     }
 
     #[cfg(test)]
@@ -135,18 +135,18 @@ impl WaitQueue {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        while let Some(places) = self.of.take() {
+        while let Some(places) = self.limiter.take() {
             let Some(next) = places.lock().next() else { return };
             // Outside the lock: somebody who has just stopped waiting hands the place back, and it is offered again.
-            if let Err(mut refused) = next.send(Self { of: Some(places) }) {
-                self.of = refused.of.take();
+            if let Err(mut refused) = next.send(Self { limiter: Some(places) }) {
+                self.limiter = refused.limiter.take();
             }
         }
     }
 }
 
 struct Waiter<'a> {
-    places: &'a ConcurrencyLimiter,
+    limiter: &'a ConcurrencyLimiter,
     class: usize,
     ticket: u64,
     receiver: oneshot::Receiver<Permit>,
@@ -154,7 +154,7 @@ struct Waiter<'a> {
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        let mut line = self.places.lock();
+        let mut line = self.limiter.lock();
         let class = &mut line.classes[self.class];
         class.waiting.remove(&self.ticket);
         if class.waiting.is_empty() {

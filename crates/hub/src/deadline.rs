@@ -43,14 +43,14 @@ impl PausableClock {
 
 impl Deadline {
     pub fn after(time: Duration) -> Self {
-        let clock = Mutex::new(PausableClock { at: later(Instant::now(), time), paused: None });
+        let clock = Mutex::new(PausableClock { at: saturating_add(Instant::now(), time), paused: None });
         Self { shared: Arc::new(DeadlineState { clock, moved: Notify::new() }) }
     }
 
     /// Brings the deadline forward to at most `time` from now.
-    pub fn no_later_than(&self, time: Duration) {
+    pub fn shorten_to(&self, time: Duration) {
         let mut clock = self.lock();
-        let limit = later(clock.now(), time);
+        let limit = saturating_add(clock.now(), time);
         if limit < clock.at {
             clock.at = limit;
             drop(clock);
@@ -100,7 +100,7 @@ impl Deadline {
             return;
         }
         clock.paused = None;
-        clock.at = later(clock.at, since.elapsed());
+        clock.at = saturating_add(clock.at, since.elapsed());
         drop(clock);
         self.shared.moved.notify_waiters();
     }
@@ -110,7 +110,7 @@ impl Deadline {
     }
 }
 
-fn later(at: Instant, time: Duration) -> Instant {
+fn saturating_add(at: Instant, time: Duration) -> Instant {
     at.checked_add(time.min(FOREVER)).unwrap_or(at)
 }
 
@@ -173,7 +173,7 @@ mod tests {
         let pause = deadline.pause();
         sleep(60 * SECOND).await;
         assert!(!waiting.is_finished());
-        deadline.no_later_than(3 * SECOND);
+        deadline.shorten_to(3 * SECOND);
         drop(pause);
         let before = Instant::now();
         waiting.await.unwrap();
@@ -183,9 +183,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_longest_time_is_no_overflow() {
         let deadline = Deadline::after(Duration::MAX);
-        deadline.no_later_than(Duration::MAX);
+        deadline.shorten_to(Duration::MAX);
         assert!(deadline.remaining() > Duration::from_secs(1_000_000_000 / 2));
-        deadline.no_later_than(Duration::ZERO);
+        deadline.shorten_to(Duration::ZERO);
         deadline.passed().await;
     }
 }

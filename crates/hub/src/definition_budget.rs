@@ -35,7 +35,7 @@ struct Account {
     total: AtomicUsize,
     used: AtomicUsize,
     /// For reading a large list.
-    turn: Semaphore,
+    large_list_semaphore: Semaphore,
 }
 
 impl Default for Account {
@@ -45,7 +45,7 @@ impl Default for Account {
             per_source: AtomicUsize::new(per_source),
             total: AtomicUsize::new(total),
             used: AtomicUsize::new(0),
-            turn: Semaphore::new(1),
+            large_list_semaphore: Semaphore::new(1),
         }
     }
 }
@@ -123,7 +123,7 @@ impl DefinitionReservation {
     }
 
     /// The budget to take turns with. The reservation itself stays free to grow.
-    pub fn turns(&self) -> LargeListSemaphore {
+    pub fn large_list_semaphore(&self) -> LargeListSemaphore {
         LargeListSemaphore(Arc::clone(&self.account))
     }
 }
@@ -135,12 +135,12 @@ pub struct LargeListSemaphore(Arc<Account>);
 impl LargeListSemaphore {
     /// A turn, if no other large list is being read.
     pub fn try_acquire(&self) -> Option<LargeListPermit<'_>> {
-        self.0.turn.try_acquire().ok().map(|permit| LargeListPermit { _permit: Some(permit) })
+        self.0.large_list_semaphore.try_acquire().ok().map(|permit| LargeListPermit { _permit: Some(permit) })
     }
 
     /// Waits until no other large list is being read. The turn ends when this is dropped.
     pub async fn acquire(&self) -> LargeListPermit<'_> {
-        LargeListPermit { _permit: self.0.turn.acquire().await.ok() }
+        LargeListPermit { _permit: self.0.large_list_semaphore.acquire().await.ok() }
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
             list.grow(super::LARGE_LIST + 1).unwrap();
             assert!(list.is_large());
         }
-        let (turns, others) = (first.turns(), second.turns());
+        let (turns, others) = (first.large_list_semaphore(), second.large_list_semaphore());
         let turn = turns.try_acquire().unwrap();
         assert!(others.try_acquire().is_none());
         let mut waiting = std::pin::pin!(others.acquire());

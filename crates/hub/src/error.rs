@@ -114,7 +114,7 @@ impl HubError {
     /// What this thing needs is not among the caller's permissions.
     pub(crate) fn forbidden(subject: &str, missing: &str) -> Self {
         Self::new(ErrorKind::Forbidden, permission::missing_message(subject, missing))
-            .suggest("ask whoever runs this yard for a token that has it")
+            .with_suggestion("ask whoever runs this yard for a token that has it")
     }
 
     /// The same as one of another kind.
@@ -125,7 +125,7 @@ impl HubError {
     }
 
     #[must_use]
-    pub fn suggest(mut self, suggestion: impl Into<String>) -> Self {
+    pub fn with_suggestion(mut self, suggestion: impl Into<String>) -> Self {
         self.report.suggestion = Some(suggestion.into());
         self
     }
@@ -174,7 +174,7 @@ impl HubError {
     }
 
     /// The message and, where there is one, the suggestion: for fronts with room for one text only.
-    pub fn sentence(&self) -> String {
+    pub fn message_with_suggestion(&self) -> String {
         match &self.report.suggestion {
             Some(suggestion) => format!("{}; {suggestion}", self.report.message),
             None => self.report.message.clone(),

@@ -69,12 +69,12 @@ pub struct CatalogChange {
 }
 
 impl CatalogChange {
-    pub fn any(self) -> bool {
+    pub fn has_changes(self) -> bool {
         self.tools || self.resources || self.prompts
     }
 
     /// What changed in either.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
             resources: self.resources || other.resources,
@@ -116,12 +116,12 @@ impl EventBus {
     }
 
     /// What changes, without the calls.
-    pub fn changes(&self) -> broadcast::Receiver<Arc<YardEvent>> {
+    pub fn subscribe_changes(&self) -> broadcast::Receiver<Arc<YardEvent>> {
         self.changes.subscribe()
     }
 
     /// What the processes of sources write to standard error.
-    pub fn stderr(&self) -> broadcast::Receiver<Arc<StderrLine>> {
+    pub fn subscribe_stderr(&self) -> broadcast::Receiver<Arc<StderrLine>> {
         self.stderr.subscribe()
     }
 

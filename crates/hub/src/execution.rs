@@ -15,7 +15,7 @@ pub struct ExecutionId([u8; 16]);
 
 impl ExecutionId {
     /// A new id; an error where the system has no random numbers, because an id that can be guessed is none.
-    pub fn fresh() -> Result<Self, RandomError> {
+    pub fn generate() -> Result<Self, RandomError> {
         STOCK.lock().take().map(Self)
     }
 
@@ -24,7 +24,7 @@ impl ExecutionId {
     }
 
     /// As callers and hooks are told it, and `GET /mcp/executions/{id}` takes it: `exec-` and the digits.
-    pub fn public_name(self) -> String {
+    pub fn public_id(self) -> String {
         format!("exec-{self}")
     }
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn no_two_are_alike() {
-        let many: HashSet<ExecutionId> = (0..1_000).map(|_| ExecutionId::fresh().unwrap()).collect();
+        let many: HashSet<ExecutionId> = (0..1_000).map(|_| ExecutionId::generate().unwrap()).collect();
         assert_eq!(many.len(), 1_000);
     }
 

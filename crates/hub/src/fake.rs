@@ -29,23 +29,23 @@ pub(crate) struct ScriptedSource {
     name: SourceName,
     prefix: Prefix,
     offer: Mutex<Arc<SourceOffer>>,
-    feed: OnceLock<SourceNotifier>,
+    notifier: OnceLock<SourceNotifier>,
     status: Mutex<SourceStatus>,
     permissions: Vec<String>,
     /// What it was told to watch (`+`) and to watch no longer (`-`).
-    watching: Mutex<Vec<String>>,
-    work: ScriptedHandler,
+    watch_log: Mutex<Vec<String>>,
+    handler: ScriptedHandler,
 }
 
 impl ScriptedSource {
     /// A source that answers every call with the target it was given.
-    pub(crate) fn offering(name: &str, offer: SourceOffer) -> Arc<Self> {
-        Self::working(name, offer, |call| async move {
+    pub(crate) fn echo(name: &str, offer: SourceOffer) -> Arc<Self> {
+        Self::with_handler(name, offer, |call| async move {
             Ok(Outcome::success(to_raw(&format!("{:?}", call.target))))
         })
     }
 
-    pub(crate) fn working<F>(
+    pub(crate) fn with_handler<F>(
         name: &str,
         offer: SourceOffer,
         work: impl Fn(SourceCall) -> F + Send + Sync + 'static,
@@ -53,11 +53,11 @@ impl ScriptedSource {
     where
         F: Future<Output = Result<Outcome, HubError>> + Send + 'static,
     {
-        Self::crashing(name, offer, move |call| Box::pin(work(call)))
+        Self::with_boxed_handler(name, offer, move |call| Box::pin(work(call)))
     }
 
     /// Like [`Self::working`], but the function itself may panic, before there is a future.
-    pub(crate) fn crashing(
+    pub(crate) fn with_boxed_handler(
         name: &str,
         offer: SourceOffer,
         work: impl Fn(SourceCall) -> BoxFuture<'static, Result<Outcome, HubError>> + Send + Sync + 'static,
@@ -66,61 +66,61 @@ impl ScriptedSource {
             name: SourceName::new(name),
             prefix: Prefix::Source,
             offer: Mutex::new(Arc::new(offer)),
-            feed: OnceLock::new(),
+            notifier: OnceLock::new(),
             status: Mutex::new(SourceStatus::ready()),
             permissions: Vec::new(),
-            watching: Mutex::default(),
-            work: Box::new(work),
+            watch_log: Mutex::default(),
+            handler: Box::new(work),
         })
     }
 
-    pub(crate) fn plain(name: &str, offer: SourceOffer) -> Arc<Self> {
+    pub(crate) fn unprefixed(name: &str, offer: SourceOffer) -> Arc<Self> {
         let work: ScriptedHandler = Box::new(|_| Box::pin(async { Ok(done()) }));
         Arc::new(Self {
             name: SourceName::new(name),
             prefix: Prefix::Plain,
             offer: Mutex::new(Arc::new(offer)),
-            feed: OnceLock::new(),
+            notifier: OnceLock::new(),
             status: Mutex::new(SourceStatus::ready()),
             permissions: Vec::new(),
-            watching: Mutex::default(),
-            work,
+            watch_log: Mutex::default(),
+            handler: work,
         })
     }
 
     /// A source in this state that offers nothing, and whose offers all need these permissions.
-    pub(crate) fn silent(name: &str, status: SourceStatus, permissions: &[&str]) -> Arc<Self> {
+    pub(crate) fn with_status(name: &str, status: SourceStatus, permissions: &[&str]) -> Arc<Self> {
         let work: ScriptedHandler = Box::new(|_| Box::pin(async { Ok(done()) }));
         Arc::new(Self {
             name: SourceName::new(name),
             prefix: Prefix::Source,
             offer: Mutex::default(),
-            feed: OnceLock::new(),
+            notifier: OnceLock::new(),
             status: Mutex::new(status),
             permissions: permissions.iter().map(|permission| (*permission).to_owned()).collect(),
-            watching: Mutex::default(),
-            work,
+            watch_log: Mutex::default(),
+            handler: work,
         })
     }
 
     /// What it was told to watch since the last look.
-    pub(crate) fn take_watching(&self) -> Vec<String> {
-        std::mem::take(&mut *self.watching.lock())
+    pub(crate) fn take_watch_log(&self) -> Vec<String> {
+        std::mem::take(&mut *self.watch_log.lock())
     }
 
     /// Is in another state from now on.
-    pub(crate) fn now_is(&self, status: SourceStatus) {
+    pub(crate) fn set_status(&self, status: SourceStatus) {
         *self.status.lock() = status;
     }
 
     /// Offers something else from now on, and says so.
-    pub(crate) fn now_offers(&self, offer: SourceOffer) {
+    pub(crate) fn set_offer(&self, offer: SourceOffer) {
         *self.offer.lock() = Arc::new(offer);
-        self.feed().offer_changed();
+        self.notifier().offer_changed();
     }
 
-    pub(crate) fn feed(&self) -> &SourceNotifier {
-        self.feed.get().unwrap()
+    pub(crate) fn notifier(&self) -> &SourceNotifier {
+        self.notifier.get().unwrap()
     }
 }
 
@@ -146,19 +146,19 @@ impl Source for ScriptedSource {
     }
 
     fn watch(&self, uri: &str) {
-        self.watching.lock().push(format!("+{uri}"));
+        self.watch_log.lock().push(format!("+{uri}"));
     }
 
     fn unwatch(&self, uri: &str) {
-        self.watching.lock().push(format!("-{uri}"));
+        self.watch_log.lock().push(format!("-{uri}"));
     }
 
     fn attach(&self, feed: SourceNotifier) {
-        let _ = self.feed.set(feed);
+        let _ = self.notifier.set(feed);
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
-        (self.work)(call)
+        (self.handler)(call)
     }
 }
 
@@ -238,10 +238,10 @@ pub(crate) fn yard_with(
     hooks: Vec<Arc<dyn Hooks>>,
     sources: &[&Arc<ScriptedSource>],
 ) -> Arc<Yard> {
-    yard_of(YardSettings { limits, hooks, ..YardSettings::default() }, sources)
+    yard_with_settings(YardSettings { limits, hooks, ..YardSettings::default() }, sources)
 }
 
-pub(crate) fn yard_of(settings: YardSettings, sources: &[&Arc<ScriptedSource>]) -> Arc<Yard> {
+pub(crate) fn yard_with_settings(settings: YardSettings, sources: &[&Arc<ScriptedSource>]) -> Arc<Yard> {
     let yard = Yard::new(settings);
     for source in sources {
         yard.add(Arc::clone(*source) as Arc<dyn Source>);
@@ -255,23 +255,23 @@ pub(crate) fn request(what: CallTarget) -> CallRequest {
     CallRequest { deadline, ..CallRequest::new(what, Principal::owner()) }
 }
 
-pub(crate) fn calling(name: &str) -> CallRequest {
+pub(crate) fn tool_request(name: &str) -> CallRequest {
     request(CallTarget::Tool { name: name.to_owned(), arguments: None })
 }
 
-pub(crate) fn calling_with(name: &str, arguments: &str) -> CallRequest {
+pub(crate) fn tool_request_with(name: &str, arguments: &str) -> CallRequest {
     request(CallTarget::Tool { name: name.to_owned(), arguments: Some(text(arguments)) })
 }
 
-pub(crate) fn reading(uri: &str) -> CallRequest {
+pub(crate) fn resource_request(uri: &str) -> CallRequest {
     request(CallTarget::Resource { uri: uri.to_owned() })
 }
 
-pub(crate) fn only(source: &str) -> CallContext {
-    CallContext { reach: YardScope::Source(SourceName::new(source)), ..CallContext::default() }
+pub(crate) fn source_context(source: &str) -> CallContext {
+    CallContext { scope: YardScope::Source(SourceName::new(source)), ..CallContext::default() }
 }
 
-pub(crate) fn holder_of(permissions: &[&str]) -> Principal {
+pub(crate) fn principal_with(permissions: &[&str]) -> Principal {
     let held = permissions.iter().map(|permission| (*permission).to_owned()).collect();
     Principal::new("ada", Permissions::Only(held))
 }

@@ -11,19 +11,23 @@ pub fn uri_template(bytes: &[u8]) {
     let parsed = UriTemplate::parse(template);
     let names: Vec<&str> = parsed.names().collect();
     if parsed.problem().is_some() {
-        assert_eq!(parsed.values(uri), None, "a template with a problem matches");
+        assert_eq!(parsed.extract_values(uri), None, "a template with a problem matches");
         return;
     }
     if !template.contains('{') {
-        assert_eq!(parsed.values(uri).is_some(), template == uri, "a template without variables is a URI");
+        assert_eq!(
+            parsed.extract_values(uri).is_some(),
+            template == uri,
+            "a template without variables is a URI"
+        );
     }
-    if let Some(values) = parsed.values(uri) {
+    if let Some(values) = parsed.extract_values(uri) {
         for (name, value) in &values {
             assert!(names.contains(&name.as_str()), "{name:?} is not a variable of {template:?}");
             assert!(value.len() <= uri.len(), "a value is longer than the URI");
         }
         // Matching is a function of the text alone.
-        assert_eq!(UriTemplate::parse(template).values(uri), Some(values));
+        assert_eq!(UriTemplate::parse(template).extract_values(uri), Some(values));
     }
 }
 

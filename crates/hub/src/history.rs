@@ -29,7 +29,7 @@ pub struct HistoryQuery {
     pub limit: usize,
     /// Only what comes after this one, the latest being first.
     pub after: Option<HistoryCursor>,
-    pub thing: Option<EntryKind>,
+    pub kind: Option<EntryKind>,
     pub principal: Option<String>,
     /// The full name or address.
     pub subject: Option<String>,
@@ -47,7 +47,7 @@ pub struct HistoryQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastCall {
     pub id: ExecutionId,
-    pub thing: EntryKind,
+    pub kind: EntryKind,
     pub subject: String,
     pub source: Option<String>,
     pub principal: String,

@@ -36,7 +36,7 @@ pub fn from_text(text: String) -> Raw {
 }
 
 /// The JSON that a text of a stranger's is, if it is any, and none that readers give up on.
-pub fn read_text(text: &str) -> Option<Raw> {
+pub fn parse_untrusted(text: &str) -> Option<Raw> {
     if depth(text) > DEEPEST {
         return None;
     }
@@ -44,7 +44,7 @@ pub fn read_text(text: &str) -> Option<Raw> {
 }
 
 /// Whether these words are anywhere in it: a cheap look at what is seldom there, before it is read.
-pub fn mentions(raw: &RawValue, words: &str) -> bool {
+pub fn contains_text(raw: &RawValue, words: &str) -> bool {
     memchr::memmem::find(raw.get().as_bytes(), words.as_bytes()).is_some()
 }
 

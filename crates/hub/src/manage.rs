@@ -72,7 +72,7 @@ pub enum TranscriptDirection {
 impl Yard {
     /// Tells a source to do something about its connection.
     pub fn manage(&self, principal: &Principal, name: &str, order: SourceCommand) -> Result<(), ManageError> {
-        may(principal, MANAGE)?;
+        require_permission(principal, MANAGE)?;
         self.with_source(principal, name, |source| source.manage(order))?
     }
 
@@ -84,18 +84,18 @@ impl Yard {
         name: &str,
         after: Option<u64>,
     ) -> Result<Vec<TranscriptEntry>, ManageError> {
-        may(principal, OBSERVE)?;
+        require_permission(principal, OBSERVE)?;
         let mut said = self.with_source(principal, name, |source| source.transcript(after))?;
         for one in &mut said {
-            one.text = self.redaction().message(&one.text);
+            one.text = self.redaction().redact_message(&one.text);
         }
         Ok(said)
     }
 
     /// Begins to log in to a source; gives back the address that a person has to open.
     pub async fn log_in(&self, principal: &Principal, name: &str) -> Result<String, LoginError> {
-        may(principal, MANAGE)?;
-        let source = self.managed(principal, name)?;
+        require_permission(principal, MANAGE)?;
+        let source = self.find_visible_source(principal, name)?;
         source.log_in().await
     }
 
@@ -105,11 +105,11 @@ impl Yard {
         name: &str,
         work: impl FnOnce(&dyn Source) -> T,
     ) -> Result<T, ManageError> {
-        self.managed(principal, name).map(|source| work(&*source))
+        self.find_visible_source(principal, name).map(|source| work(&*source))
     }
 
     /// The source of this name, if it is there for this principal.
-    fn managed(&self, principal: &Principal, name: &str) -> Result<Arc<dyn Source>, ManageError> {
+    fn find_visible_source(&self, principal: &Principal, name: &str) -> Result<Arc<dyn Source>, ManageError> {
         let (known, visibility) = (SourceName::new(name), self.visibility(principal));
         let source = self.source(&known).filter(|_| visibility.sees_source(&known));
         source.ok_or_else(|| {
@@ -120,8 +120,8 @@ impl Yard {
     }
 }
 
-fn may(principal: &Principal, permission: &'static str) -> Result<(), ManageError> {
-    if principal.holds(permission) { Ok(()) } else { Err(ManageError::Forbidden(permission)) }
+fn require_permission(principal: &Principal, permission: &'static str) -> Result<(), ManageError> {
+    if principal.has_permission(permission) { Ok(()) } else { Err(ManageError::Forbidden(permission)) }
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_source_is_managed_only_by_who_may_and_only_if_it_can_be() {
-        let yard = Yard::with_sources([ScriptedSource::offering("notes", SourceOffer::default()) as _]);
+        let yard = Yard::with_sources([ScriptedSource::echo("notes", SourceOffer::default()) as _]);
         let owner = Principal::owner();
         assert_eq!(yard.manage(&owner, "notes", SourceCommand::Reconnect), Err(ManageError::Unmanaged));
         assert_eq!(yard.transcript(&owner, "notes", None), Ok(Vec::new()));

@@ -5,7 +5,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::json::{Object, Raw, mentions, to_raw};
+use crate::json::{Object, Raw, contains_text, to_raw};
 
 /// In a definition: what the author wrote down about the tool.
 pub const METADATA: &str = "dev.toolyard/metadata";
@@ -24,14 +24,14 @@ const LONGEST_PERMISSION: usize = 255;
 
 /// The metadata that a definition carries; empty where there is none that can be read.
 pub fn metadata(definition: &RawValue) -> Map<String, Value> {
-    let said = said(definition, METADATA);
+    let said = meta_value(definition, METADATA);
     said.and_then(|said| serde_json::from_str(said.get()).ok()).unwrap_or_default()
 }
 
 /// The permissions that a definition demands. An error where they cannot be read: what they were meant to protect must not
 /// be offered without them.
 pub fn permissions(definition: &RawValue) -> Result<Vec<String>, String> {
-    let Some(said) = said(definition, PERMISSIONS) else { return Ok(Vec::new()) };
+    let Some(said) = meta_value(definition, PERMISSIONS) else { return Ok(Vec::new()) };
     let demanded: Vec<String> = serde_json::from_str(said.get())
         .map_err(|_| format!("its {PERMISSIONS} are not an array of strings"))?;
     let fits = |one: &String| (1..=LONGEST_PERMISSION).contains(&one.len());
@@ -45,14 +45,14 @@ pub fn permissions(definition: &RawValue) -> Result<Vec<String>, String> {
 
 /// Takes the older versions out of a definition: the definition without them, and theirs.
 pub fn split_versions(definition: Raw) -> (Raw, Vec<Raw>) {
-    let Some(said) = said(&definition, VERSIONS) else { return (definition, Vec::new()) };
+    let Some(said) = meta_value(&definition, VERSIONS) else { return (definition, Vec::new()) };
     let older: Vec<Raw> = serde_json::from_str(said.get()).unwrap_or_default();
-    (with(&definition, |meta| drop(meta.remove(VERSIONS))), older)
+    (edit_meta(&definition, |meta| drop(meta.remove(VERSIONS))), older)
 }
 
 /// The version that a call asks for.
-pub fn asked_version(meta: &RawValue) -> Result<Option<String>, String> {
-    if !mentions(meta, OURS) {
+pub fn requested_version(meta: &RawValue) -> Result<Option<String>, String> {
+    if !contains_text(meta, OURS) {
         return Ok(None);
     }
     let said = Object::parse(meta).ok().and_then(|mut meta| meta.remove(VERSION));
@@ -68,8 +68,8 @@ pub fn with_requested_version(version: &str, meta: Option<&RawValue>) -> Raw {
 }
 
 /// A definition that also says what another yard must know: the permissions that it needs here, and its older versions.
-pub fn advertised(definition: &RawValue, permissions: &[String], older: &[Raw]) -> Raw {
-    with(definition, |meta| {
+pub fn with_yard_metadata(definition: &RawValue, permissions: &[String], older: &[Raw]) -> Raw {
+    edit_meta(definition, |meta| {
         for (key, value) in [(PERMISSIONS, to_raw(permissions)), (VERSIONS, to_raw(older))] {
             match value.get() {
                 "[]" => drop(meta.remove(key)),
@@ -79,15 +79,15 @@ pub fn advertised(definition: &RawValue, permissions: &[String], older: &[Raw]) 
     })
 }
 
-fn said(definition: &RawValue, key: &str) -> Option<Raw> {
-    if !mentions(definition, OURS) {
+fn meta_value(definition: &RawValue, key: &str) -> Option<Raw> {
+    if !contains_text(definition, OURS) {
         return None;
     }
     let meta = Object::parse(definition).ok()?.remove("_meta")?;
     Object::parse(&meta).ok()?.remove(key)
 }
 
-fn with(definition: &RawValue, change: impl FnOnce(&mut Object)) -> Raw {
+fn edit_meta(definition: &RawValue, change: impl FnOnce(&mut Object)) -> Raw {
     let Ok(mut members) = Object::parse(definition) else { return definition.to_owned() };
     let mut meta = members.get("_meta").and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
     change(&mut meta);
@@ -103,13 +103,15 @@ fn with(definition: &RawValue, change: impl FnOnce(&mut Object)) -> Raw {
 mod tests {
     use crate::json::from_text;
 
-    use super::{advertised, asked_version, metadata, permissions, split_versions, with_requested_version};
+    use super::{
+        metadata, permissions, requested_version, split_versions, with_requested_version, with_yard_metadata,
+    };
 
     #[test]
     fn what_is_advertised_is_read_back_and_every_other_byte_stays() {
         let plain = r#"{"name":"t","n":1.0,"_meta":{"x":1e400}}"#;
         let old = from_text(r#"{"name":"t","_meta":{"dev.toolyard/metadata":{"version":"1"}}}"#.to_owned());
-        let both = advertised(
+        let both = with_yard_metadata(
             &from_text(plain.to_owned()),
             &["admin".to_owned(), "write".to_owned()],
             std::slice::from_ref(&old),
@@ -118,9 +120,9 @@ mod tests {
         let (stripped, older) = split_versions(both);
         assert_eq!((older.len(), older[0].get()), (1, old.get()));
         assert_eq!(metadata(&older[0])["version"], "1");
-        assert_eq!(advertised(&stripped, &[], &[]).get(), plain);
+        assert_eq!(with_yard_metadata(&stripped, &[], &[]).get(), plain);
         let bare = from_text(r#"{"name":"t"}"#.to_owned());
-        assert_eq!(advertised(&bare, &[], &[]).get(), bare.get());
+        assert_eq!(with_yard_metadata(&bare, &[], &[]).get(), bare.get());
     }
 
     #[test]
@@ -143,8 +145,8 @@ mod tests {
     fn a_call_says_which_version_it_asks_for() {
         let asked = with_requested_version("1.0", Some(&from_text(r#"{"progressToken":7}"#.to_owned())));
         assert_eq!(asked.get(), r#"{"progressToken":7,"dev.toolyard/version":"1.0"}"#);
-        assert_eq!(asked_version(&asked), Ok(Some("1.0".to_owned())));
-        assert_eq!(asked_version(&from_text("{}".to_owned())), Ok(None));
-        assert!(asked_version(&from_text(r#"{"dev.toolyard/version":1}"#.to_owned())).is_err());
+        assert_eq!(requested_version(&asked), Ok(Some("1.0".to_owned())));
+        assert_eq!(requested_version(&from_text("{}".to_owned())), Ok(None));
+        assert!(requested_version(&from_text(r#"{"dev.toolyard/version":1}"#.to_owned())).is_err());
     }
 }

@@ -25,7 +25,7 @@ pub struct CallMetrics {
 #[derive(Debug, Default)]
 struct MetricsTable {
     /// Where each source is in the list.
-    places: HashMap<Arc<str>, usize>,
+    source_indices: HashMap<Arc<str>, usize>,
     sources: Vec<SourceMetrics>,
     tools: usize,
 }
@@ -37,7 +37,7 @@ pub struct SourceMetrics {
     pub running: u64,
     /// Calls that are over, by the full name of the tool and how they ended. Resources, prompts and completions have no
     /// tool, and are under the empty name.
-    pub over: BTreeMap<Arc<str>, Vec<(CallEndReason, u64)>>,
+    pub finished: BTreeMap<Arc<str>, Vec<(CallEndReason, u64)>>,
     pub durations: Histogram,
 }
 
@@ -67,31 +67,32 @@ impl CallMetrics {
     /// What was counted so far, by source. Calls of what is not there have no source, and are under the empty name.
     pub fn snapshot(&self) -> BTreeMap<Arc<str>, SourceMetrics> {
         let counts = self.lock();
-        let named = counts.places.iter().filter_map(|(name, at)| Some((name, counts.sources.get(*at)?)));
+        let named =
+            counts.source_indices.iter().filter_map(|(name, at)| Some((name, counts.sources.get(*at)?)));
         named.map(|(name, counted)| (Arc::clone(name), counted.clone())).collect()
     }
 
     pub(crate) fn record_start(&self, source: &str) {
-        self.lock().of(source).running += 1;
+        self.lock().source_mut(source).running += 1;
     }
 
     pub(crate) fn record_end(&self, source: &str, tool: &str, ended: CallEndReason, duration: Duration) {
         let mut counts = self.lock();
         let full = counts.tools >= MOST_TOOLS;
-        let counted = counts.of(source);
+        let counted = counts.source_mut(source);
         counted.running = counted.running.saturating_sub(1);
         counted.durations.add(duration.as_secs_f64());
-        let tool = if full && !counted.over.contains_key(tool) { OTHER } else { tool };
-        let before = counted.over.len();
-        let ends = match counted.over.get_mut(tool) {
+        let tool = if full && !counted.finished.contains_key(tool) { OTHER } else { tool };
+        let before = counted.finished.len();
+        let ends = match counted.finished.get_mut(tool) {
             Some(ends) => ends,
-            None => counted.over.entry(tool.into()).or_default(),
+            None => counted.finished.entry(tool.into()).or_default(),
         };
         match ends.iter_mut().find(|(end, _)| *end == ended) {
             Some((_, count)) => *count += 1,
             None => ends.push((ended, 1)),
         }
-        let more = counted.over.len() - before;
+        let more = counted.finished.len() - before;
         counts.tools += more;
     }
 
@@ -101,13 +102,13 @@ impl CallMetrics {
 }
 
 impl MetricsTable {
-    fn of(&mut self, source: &str) -> &mut SourceMetrics {
-        let full = self.sources.len() >= MOST_SOURCES && !self.places.contains_key(source);
+    fn source_mut(&mut self, source: &str) -> &mut SourceMetrics {
+        let full = self.sources.len() >= MOST_SOURCES && !self.source_indices.contains_key(source);
         let source = if full { OTHER } else { source };
-        let at = match self.places.get(source) {
+        let at = match self.source_indices.get(source) {
             Some(at) => *at,
             None => {
-                self.places.insert(source.into(), self.sources.len());
+                self.source_indices.insert(source.into(), self.sources.len());
                 self.sources.push(SourceMetrics::default());
                 self.sources.len() - 1
             }
@@ -123,7 +124,7 @@ mod tests {
     use super::{CallMetrics, MOST_SOURCES, MOST_TOOLS};
     use crate::error::{ErrorKind, HubError};
     use crate::events::CallEndReason;
-    use crate::fake::{ScriptedSource, calling, tools, yard};
+    use crate::fake::{ScriptedSource, tool_request, tools, yard};
 
     #[test]
     fn names_are_only_so_many() {
@@ -136,7 +137,7 @@ mod tests {
         }
         let counted = tally.snapshot();
         assert_eq!(counted.len(), MOST_SOURCES + 1);
-        let names: usize = counted.values().map(|counted| counted.over.len()).sum();
+        let names: usize = counted.values().map(|counted| counted.finished.len()).sum();
         assert!(names <= MOST_TOOLS + counted.len(), "{names}");
         assert_eq!(counted.values().map(|counted| counted.durations.count).sum::<u64>(), twice as u64);
         assert_eq!(counted["other"].durations.count, MOST_TOOLS as u64);
@@ -145,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn every_call_is_counted_however_it_ends() {
-        let db = ScriptedSource::working("db", tools(&["query", "fail", "hang"]), |call| async move {
+        let db = ScriptedSource::with_handler("db", tools(&["query", "fail", "hang"]), |call| async move {
             match call.target.name() {
                 "fail" => Err(HubError::new(ErrorKind::ConnectionLost, "gone")),
                 "hang" => std::future::pending().await,
@@ -153,12 +154,12 @@ mod tests {
             }
         });
         let yard = yard(&[&db]);
-        yard.call(calling("query")).await.unwrap();
-        yard.call(calling("mcp__db__query")).await.unwrap();
-        yard.call(calling("fail")).await.unwrap_err();
-        yard.call(calling("nothing")).await.unwrap_err();
+        yard.call(tool_request("query")).await.unwrap();
+        yard.call(tool_request("mcp__db__query")).await.unwrap();
+        yard.call(tool_request("fail")).await.unwrap_err();
+        yard.call(tool_request("nothing")).await.unwrap_err();
         {
-            let mut hanging = Box::pin(yard.call(calling("hang")));
+            let mut hanging = Box::pin(yard.call(tool_request("hang")));
             assert!(futures_util::poll!(&mut hanging).is_pending());
             assert_eq!(yard.metrics().snapshot()["db"].running, 1);
         }
@@ -168,7 +169,7 @@ mod tests {
             .flat_map(|(source, counted)| {
                 let running = format!("{source:?} runs {}", counted.running);
                 let over =
-                    counted.over.iter().map(move |(tool, ends)| format!("{source:?} {tool:?} {ends:?}"));
+                    counted.finished.iter().map(move |(tool, ends)| format!("{source:?} {tool:?} {ends:?}"));
                 std::iter::once(running).chain(over)
             })
             .collect();

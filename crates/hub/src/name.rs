@@ -28,7 +28,7 @@ impl SourceName {
 
     /// What the full names of its tools begin with, unless the name of the source is so long that it is cut.
     pub fn prefix(&self) -> String {
-        format!("mcp__{}__", safe(&self.0))
+        format!("mcp__{}__", sanitize(&self.0))
     }
 }
 
@@ -82,10 +82,10 @@ pub(crate) struct Namer {
 }
 
 impl Namer {
-    pub(crate) fn name(&mut self, prefix: Prefix, source: &SourceName, raw: &str) -> FullName {
+    pub(crate) fn assign(&mut self, prefix: Prefix, source: &SourceName, raw: &str) -> FullName {
         let wanted = match prefix {
-            Prefix::Source => source.prefix() + &safe(raw),
-            Prefix::Plain => safe(raw),
+            Prefix::Source => source.prefix() + &sanitize(raw),
+            Prefix::Plain => sanitize(raw),
         };
         // The hash is over the names as they were said, so that two names that look the same once made safe
         // still get different suffixes, whichever comes first.
@@ -103,7 +103,7 @@ impl Namer {
 }
 
 /// Characters outside `[A-Za-z0-9_-]` become `_`.
-fn safe(name: &str) -> String {
+fn sanitize(name: &str) -> String {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: String = name.chars().map(|c| if fine(c) { c } else { '_' }).collect();
     if name.is_empty() { "_".to_owned() } else { name }
@@ -131,7 +131,7 @@ mod tests {
     fn names(tools: &[&str]) -> Vec<String> {
         let mut namer = Namer::default();
         let source = SourceName::new("git hub");
-        tools.iter().map(|raw| namer.name(Prefix::Source, &source, raw).to_string()).collect()
+        tools.iter().map(|raw| namer.assign(Prefix::Source, &source, raw).to_string()).collect()
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
             let mut namer = Namer::default();
             let mut seen = std::collections::HashSet::new();
             for name in &raw {
-                let full = namer.name(Prefix::Source, &SourceName::new("s"), name).to_string();
+                let full = namer.assign(Prefix::Source, &SourceName::new("s"), name).to_string();
                 assert!(full.len() <= LONGEST);
                 assert!(full.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'));
                 assert!(seen.insert(full));

@@ -12,13 +12,13 @@ pub fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a
     let slack = 3 + name.len() / 4;
     let lower = name.to_lowercase();
     let scored = all
-        .filter(|candidate| candidate.len().abs_diff(name.len()) <= slack || is_beginning(name, candidate))
+        .filter(|candidate| candidate.len().abs_diff(name.len()) <= slack || is_prefix_of(name, candidate))
         .map(|candidate| (strsim::jaro_winkler(&lower, &candidate.to_lowercase()), candidate));
     let (score, close) = scored.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
     (score > 0.8).then_some(close)
 }
 
-fn is_beginning(name: &str, candidate: &str) -> bool {
+fn is_prefix_of(name: &str, candidate: &str) -> bool {
     !name.is_empty() && candidate.len() <= LONGEST_COMPARED && candidate.starts_with(name)
 }
 

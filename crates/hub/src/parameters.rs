@@ -82,8 +82,8 @@ pub fn parameter(root: &Value, member: SchemaProperty<'_>) -> ToolParameter {
 }
 
 /// What kind of value a schema is of, in a few words.
-pub fn kind(root: &Value, schema: &Value) -> String {
-    SchemaReader { root, left: 0 }.kind(schema, 0)
+pub fn type_name(root: &Value, schema: &Value) -> String {
+    SchemaReader { root, left: 0 }.type_name(schema, 0)
 }
 
 /// A part of a schema with a local reference followed; what cannot be followed is what it was.
@@ -119,7 +119,7 @@ impl<'a> SchemaReader<'a> {
     fn members(&self, schema: &'a Value) -> Vec<SchemaProperty<'a>> {
         let mut found: Vec<(&'a str, &'a Value)> = Vec::new();
         let mut required: Vec<&'a str> = Vec::new();
-        self.gather(schema, &mut found, &mut required, 0);
+        self.collect_properties(schema, &mut found, &mut required, 0);
         let required: HashSet<&str> = required.into_iter().collect();
         let member = |(name, schema)| SchemaProperty { name, required: required.contains(name), schema };
         let mut members: Vec<SchemaProperty<'a>> = found.into_iter().map(member).collect();
@@ -129,7 +129,7 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// The properties of a schema and of those that it is made of.
-    fn gather(
+    fn collect_properties(
         &self,
         schema: &'a Value,
         members: &mut Vec<(&'a str, &'a Value)>,
@@ -145,7 +145,7 @@ impl<'a> SchemaReader<'a> {
         required.extend(list(schema, "required").filter_map(Value::as_str));
         if depth < DEEPEST {
             for part in list(schema, "allOf") {
-                self.gather(part, members, required, depth + 1);
+                self.collect_properties(part, members, required, depth + 1);
             }
         }
     }
@@ -170,7 +170,7 @@ impl<'a> SchemaReader<'a> {
         ToolParameter {
             name: name.to_owned(),
             required,
-            kind: self.kind(schema, 0),
+            kind: self.type_name(schema, 0),
             description: text("description").and_then(Value::as_str).map(ToOwned::to_owned),
             default: text("default").cloned(),
             choices,
@@ -191,34 +191,34 @@ impl<'a> SchemaReader<'a> {
         inner.filter_map(|inner| self.object(inner, depth + 1)).next()
     }
 
-    fn kind(&self, schema: &Value, depth: usize) -> String {
+    fn type_name(&self, schema: &Value, depth: usize) -> String {
         let schema = resolve_reference(self.root, schema);
         if depth > 3 {
             return "any".to_owned();
         }
         let of = |word: &str| match (word, schema.get("items")) {
             ("array", Some(items)) if items.is_object() => {
-                format!("array of {}", self.kind(items, depth + 1))
+                format!("array of {}", self.type_name(items, depth + 1))
             }
             _ => word.to_owned(),
         };
         match schema.get("type") {
             Some(Value::String(word)) => return of(word),
             Some(Value::Array(words)) => {
-                return joined(words.iter().filter_map(Value::as_str).map(of));
+                return join_distinct(words.iter().filter_map(Value::as_str).map(of));
             }
             _ => {}
         }
         let kinds: Vec<&Value> = list(schema, "anyOf").chain(list(schema, "oneOf")).collect();
         if !kinds.is_empty() {
-            return joined(kinds.into_iter().map(|kind| self.kind(kind, depth + 1)));
+            return join_distinct(kinds.into_iter().map(|kind| self.type_name(kind, depth + 1)));
         }
         if let Some(part) = list(schema, "allOf").next() {
-            return self.kind(part, depth + 1);
+            return self.type_name(part, depth + 1);
         }
         let values: Vec<&Value> = list(schema, "enum").chain(schema.get("const")).collect();
         match values.is_empty() {
-            false => joined(values.into_iter().map(|value| word(value).to_owned())),
+            false => join_distinct(values.into_iter().map(|value| json_type_name(value).to_owned())),
             true if schema.get("properties").is_some() => "object".to_owned(),
             true => "any".to_owned(),
         }
@@ -241,7 +241,7 @@ fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 /// The kinds, each once.
-fn joined(kinds: impl Iterator<Item = String>) -> String {
+fn join_distinct(kinds: impl Iterator<Item = String>) -> String {
     let mut all: Vec<String> = Vec::new();
     for kind in kinds {
         if !all.contains(&kind) {
@@ -251,7 +251,7 @@ fn joined(kinds: impl Iterator<Item = String>) -> String {
     if all.is_empty() { "any".to_owned() } else { all.join(" or ") }
 }
 
-fn word(value: &Value) -> &'static str {
+fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -268,19 +268,19 @@ fn limits(schema: &Value) -> Vec<String> {
     let keys = schema.as_object().unwrap_or(&empty);
     let number = |key: &str| keys.get(key).filter(|value| value.is_number()).map(ToString::to_string);
     let mut limits = Vec::new();
-    limits.extend(between(number("minimum"), number("maximum"), ""));
+    limits.extend(format_range(number("minimum"), number("maximum"), ""));
     limits.extend(number("exclusiveMinimum").map(|least| format!("more than {least}")));
     limits.extend(number("exclusiveMaximum").map(|most| format!("less than {most}")));
     limits.extend(number("multipleOf").map(|step| format!("a multiple of {step}")));
-    limits.extend(between(number("minLength"), number("maxLength"), " characters"));
-    limits.extend(between(number("minItems"), number("maxItems"), " elements"));
+    limits.extend(format_range(number("minLength"), number("maxLength"), " characters"));
+    limits.extend(format_range(number("minItems"), number("maxItems"), " elements"));
     let text = |key: &str| keys.get(key).and_then(Value::as_str);
     limits.extend(text("format").map(|format| format!("format {format}")));
     limits.extend(text("pattern").map(|pattern| format!("pattern {pattern}")));
     limits
 }
 
-fn between(least: Option<String>, most: Option<String>, unit: &str) -> Option<String> {
+fn format_range(least: Option<String>, most: Option<String>, unit: &str) -> Option<String> {
     match (least, most) {
         (Some(least), Some(most)) => Some(format!("{least} to {most}{unit}")),
         (Some(least), None) => Some(format!("at least {least}{unit}")),

@@ -35,16 +35,16 @@ pub struct AllowList {
 impl AllowList {
     /// Whether a tool is on the lists, by the name of its source and its full name.
     pub(crate) fn allows_tool(&self, source: &str, full_name: &str) -> bool {
-        fits(self.sources.as_ref(), source) && fits(self.tools.as_ref(), full_name)
+        matches_globs(self.sources.as_ref(), source) && matches_globs(self.tools.as_ref(), full_name)
     }
 
     /// Whether resources and prompts of a source are on the lists.
-    pub(crate) fn allows_other(&self, source: &str) -> bool {
-        fits(self.sources.as_ref(), source) && (self.tools.is_none() || self.sources.is_some())
+    pub(crate) fn allows_non_tools(&self, source: &str) -> bool {
+        matches_globs(self.sources.as_ref(), source) && (self.tools.is_none() || self.sources.is_some())
     }
 }
 
-fn fits(globs: Option<&Vec<Glob>>, name: &str) -> bool {
+fn matches_globs(globs: Option<&Vec<Glob>>, name: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
 }
 
@@ -72,7 +72,7 @@ impl Principal {
 
     /// The same, with limits of its own.
     #[must_use]
-    pub fn bounded(mut self, bounds: ScopedLimits) -> Self {
+    pub fn with_limits(mut self, bounds: ScopedLimits) -> Self {
         Arc::make_mut(&mut self.rights).bounds = bounds;
         self
     }
@@ -94,16 +94,16 @@ impl Principal {
         &self.rights.permissions
     }
 
-    pub fn bounds(&self) -> &ScopedLimits {
+    pub fn limits(&self) -> &ScopedLimits {
         &self.rights.bounds
     }
 
-    pub(crate) fn lists(&self) -> &AllowList {
+    pub(crate) fn allow_list(&self) -> &AllowList {
         &self.rights.allowed
     }
 
     /// Whether this principal has this permission.
-    pub fn holds(&self, permission: &str) -> bool {
+    pub fn has_permission(&self, permission: &str) -> bool {
         match &self.rights.permissions {
             Permissions::All => true,
             Permissions::Only(held) => held.contains(permission),
@@ -111,7 +111,7 @@ impl Principal {
     }
 
     /// Whether both may see and do the same, whatever their names and limits are.
-    pub fn has_rights_of(&self, other: &Self) -> bool {
+    pub fn has_same_rights_as(&self, other: &Self) -> bool {
         self.rights.permissions == other.rights.permissions && self.rights.allowed == other.rights.allowed
     }
 
@@ -121,22 +121,22 @@ impl Principal {
     }
 
     /// Whether this source is there for this principal, though perhaps not all that it offers.
-    pub fn knows_source(&self, source: &SourceName) -> bool {
-        fits(self.rights.allowed.sources.as_ref(), source.as_str())
+    pub fn can_access_source(&self, source: &SourceName) -> bool {
+        matches_globs(self.rights.allowed.sources.as_ref(), source.as_str())
     }
 
     /// Whether this tool is there for this principal; which permissions it needs is another matter.
-    pub fn knows_tool(&self, source: &SourceName, name: &FullName) -> bool {
+    pub fn can_access_tool(&self, source: &SourceName, name: &FullName) -> bool {
         self.rights.allowed.allows_tool(source.as_str(), name.as_str())
     }
 
     /// The same of anything else that a source offers.
-    pub fn knows_other(&self, source: &SourceName) -> bool {
-        self.rights.allowed.allows_other(source.as_str())
+    pub fn can_access_non_tools(&self, source: &SourceName) -> bool {
+        self.rights.allowed.allows_non_tools(source.as_str())
     }
 
     /// The first of these permissions that this principal lacks: a list means *all* of them.
-    pub fn first_missing<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
+    pub fn first_missing_permission<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
         match &self.rights.permissions {
             Permissions::All => None,
             Permissions::Only(held) => needed.iter().find(|p| !held.contains(*p)).map(String::as_str),

@@ -38,7 +38,7 @@ fn is_invisible(letter: char) -> bool {
 
 /// Invisible characters that ordinary prose needs: they join letters and choose the form of a character. In a name they
 /// would let two names look the same, so only [`clean`] keeps them.
-fn belongs_in_prose(letter: char) -> bool {
+fn is_allowed_in_prose(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
@@ -51,18 +51,20 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text.chars();
     // Looked for once: a text full of beginnings without an end would be read to its end for each of them.
-    let last_end =
-        text.rfind(is_end).map_or(0, |at| at + 1).max(text.rfind("\u{1b}\\").map_or(0, |at| at + 2));
+    let last_end = text
+        .rfind(is_string_terminator)
+        .map_or(0, |at| at + 1)
+        .max(text.rfind("\u{1b}\\").map_or(0, |at| at + 2));
     while let Some(letter) = rest.next() {
         let left = text.len() - rest.as_str().len();
         match letter {
             '\n' | '\t' => cleaned.push(letter),
             '\r' if rest.as_str().starts_with('\n') => {}
-            '\u{1b}' => match after_escape(rest.as_str(), last_end.saturating_sub(left)) {
+            '\u{1b}' => match escape_sequence_len(rest.as_str(), last_end.saturating_sub(left)) {
                 Some(length) => rest = rest.as_str()[length..].chars(),
                 None => push_visible(&mut cleaned, letter),
             },
-            '\u{9b}' => match parameters_end(rest.as_str()) {
+            '\u{9b}' => match csi_sequence_len(rest.as_str()) {
                 Some(length) => rest = rest.as_str()[length..].chars(),
                 None => push_visible(&mut cleaned, letter),
             },
@@ -129,23 +131,25 @@ fn push_visible(cleaned: &mut String, letter: char) {
 }
 
 fn is_harmless(letter: char) -> bool {
-    !is_deceptive(letter) || belongs_in_prose(letter)
+    !is_deceptive(letter) || is_allowed_in_prose(letter)
 }
 
 /// What ends a string for the terminal, beside `ESC \`.
-fn is_end(letter: char) -> bool {
+fn is_string_terminator(letter: char) -> bool {
     matches!(letter, '\u{7}' | '\u{9c}')
 }
 
 /// How long the sequence is that this begins with, the escape before it not counted. Strings end within `last_end`, if at
 /// all.
-fn after_escape(rest: &str, last_end: usize) -> Option<usize> {
+fn escape_sequence_len(rest: &str, last_end: usize) -> Option<usize> {
     let first = rest.chars().next()?;
     match first {
-        '[' => parameters_end(&rest[1..]).map(|length| length + 1),
+        '[' => csi_sequence_len(&rest[1..]).map(|length| length + 1),
         // Titles, links and other strings, up to a bell or a string terminator.
         ']' | 'P' | 'X' | '^' | '_' if last_end > 0 => {
-            let end = rest.find(is_end).map(|at| at + rest[at..].chars().next().map_or(1, char::len_utf8));
+            let end = rest
+                .find(is_string_terminator)
+                .map(|at| at + rest[at..].chars().next().map_or(1, char::len_utf8));
             let other = rest.find("\u{1b}\\").map(|at| at + 2);
             match (end, other) {
                 (Some(one), Some(other)) => Some(one.min(other)),
@@ -160,7 +164,7 @@ fn after_escape(rest: &str, last_end: usize) -> Option<usize> {
 }
 
 /// The end of what follows `ESC [`: parameters, then one letter.
-fn parameters_end(rest: &str) -> Option<usize> {
+fn csi_sequence_len(rest: &str) -> Option<usize> {
     let at = rest.find(|letter: char| !matches!(letter, ' '..='?'))?;
     rest[at..].starts_with(|letter: char| matches!(letter, '@'..='~')).then_some(at + 1)
 }

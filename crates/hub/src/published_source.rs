@@ -60,8 +60,8 @@ impl PublishedSource {
     pub fn set_status(&self, status: SourceStatus) {
         {
             let mut now = self.status.write();
-            let settled = now.settled || status.settled;
-            *now = SourceStatus { settled, ..status };
+            let settled = now.startup_complete || status.startup_complete;
+            *now = SourceStatus { startup_complete: settled, ..status };
         }
         self.changed.notify_waiters();
         if let Some(notifier) = self.notifier() {
@@ -72,7 +72,7 @@ impl PublishedSource {
     /// Since when it has been starting, as long as it has not settled.
     pub fn starting_since(&self) -> Option<Instant> {
         let status = self.status.read();
-        (!status.settled).then_some(status.since)
+        (!status.startup_complete).then_some(status.since)
     }
 
     /// Waits until the status, or what belongs to it, lets `read` find something. It is asked again after every change.
@@ -102,7 +102,9 @@ mod tests {
         assert!(source.starting_since().is_some());
         let waiting = Arc::clone(&source);
         let ready = tokio::spawn(async move {
-            waiting.wait_for(|status| (status.state == SourceState::Ready).then_some(status.settled)).await
+            waiting
+                .wait_for(|status| (status.state == SourceState::Ready).then_some(status.startup_complete))
+                .await
         });
         tokio::task::yield_now().await;
         source.set_status(SourceStatus::new(SourceState::Retrying, true));

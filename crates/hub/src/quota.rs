@@ -85,7 +85,7 @@ impl Default for QuotaOverrides {
 }
 
 impl<T: Copy> PerQuota<T> {
-    fn of(&self, quota: Quota) -> T {
+    fn get(&self, quota: Quota) -> T {
         match quota {
             Quota::Bytes => self.bytes,
             Quota::Sessions => self.sessions,
@@ -185,13 +185,13 @@ impl Quotas {
         quota: Quota,
         amount: usize,
     ) -> Result<QuotaCharge, HubError> {
-        let most = most(limits, principal, quota);
+        let most = limit_for(limits, principal, quota);
         let account = self.account(principal);
         let used = &account.used[quota as usize];
         let fits = |held: usize| held.checked_add(amount).filter(|sum| *sum <= most);
         if used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             self.refused[quota as usize].fetch_add(1, Ordering::Relaxed);
-            return Err(refusal(quota, most));
+            return Err(quota_exceeded_error(quota, most));
         }
         account.recent.fetch_max(account.weight(), Ordering::Relaxed);
         let bytes = (quota == Quota::Bytes).then(|| Arc::clone(&self.bytes));
@@ -205,7 +205,7 @@ impl Quotas {
     /// done, rather than when the next answer does not fit.
     pub(crate) fn admit(&self, limits: &QuotaLimits, principal: &Principal) -> Result<(), HubError> {
         let refuse_at = self.refuse_at.load(Ordering::Relaxed);
-        let most = most(limits, principal, Quota::Bytes);
+        let most = limit_for(limits, principal, Quota::Bytes);
         // Calls pass here: as long as all principals together hold less, no account is looked up.
         if refuse_at == usize::MAX && self.bytes.load(Ordering::Relaxed) < most {
             return Ok(());
@@ -215,7 +215,7 @@ impl Quotas {
             self.refused[Quota::Bytes as usize].fetch_add(1, Ordering::Relaxed);
             let message = format!("{most} bytes of answers are in flight for this principal");
             return Err(HubError::new(ErrorKind::RateLimited, message)
-                .suggest("read the answers before asking for more")
+                .with_suggestion("read the answers before asking for more")
                 .with_retry_after(RETRY));
         }
         if account.weight().max(account.recent.load(Ordering::Relaxed)) < refuse_at {
@@ -225,7 +225,7 @@ impl Quotas {
         let (resident, mark) = (self.resident.load(Ordering::Relaxed), self.mark.load(Ordering::Relaxed));
         let message = format!("the server uses {resident} bytes of memory, more than its mark of {mark}");
         Err(HubError::new(ErrorKind::RateLimited, message)
-            .suggest("try again in a moment, with fewer or smaller requests at once")
+            .with_suggestion("try again in a moment, with fewer or smaller requests at once")
             .with_retry_after(RETRY))
     }
 
@@ -286,11 +286,11 @@ impl Quotas {
     }
 }
 
-fn most(limits: &QuotaLimits, principal: &Principal, quota: Quota) -> usize {
-    principal.bounds().quotas.of(quota).unwrap_or_else(|| limits.of(quota))
+fn limit_for(limits: &QuotaLimits, principal: &Principal, quota: Quota) -> usize {
+    principal.limits().quotas.get(quota).unwrap_or_else(|| limits.get(quota))
 }
 
-fn refusal(quota: Quota, most: usize) -> HubError {
+fn quota_exceeded_error(quota: Quota, most: usize) -> HubError {
     let (message, suggestion) = match quota {
         // As if the connection had been lost: what was asked for has been done, and must not be tried again unawares.
         Quota::Bytes => {
@@ -298,7 +298,7 @@ fn refusal(quota: Quota, most: usize) -> HubError {
                 "more than {most} bytes of answers are in flight for this principal, so this one is withheld"
             );
             return HubError::new(ErrorKind::ConnectionLost, message)
-                .suggest("a call may have been carried out; read answers before asking for more");
+                .with_suggestion("a call may have been carried out; read answers before asking for more");
         }
         Quota::Sessions => {
             (format!("this principal has {most} sessions, all in use"), "end sessions that are not needed")
@@ -314,7 +314,7 @@ fn refusal(quota: Quota, most: usize) -> HubError {
             "answer one of them, or wait until it expires",
         ),
     };
-    HubError::new(ErrorKind::RateLimited, message).suggest(suggestion).with_retry_after(RETRY)
+    HubError::new(ErrorKind::RateLimited, message).with_suggestion(suggestion).with_retry_after(RETRY)
 }
 
 #[cfg(test)]

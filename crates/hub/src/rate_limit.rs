@@ -56,7 +56,7 @@ struct Counters {
 /// A rate in whole nanoseconds.
 #[derive(Clone, Copy)]
 struct GcraRate {
-    between: u128,
+    interval: u128,
     burst: u64,
     /// How far ahead of now a counter may be.
     ahead: u128,
@@ -66,16 +66,16 @@ impl GcraRate {
     /// Within what can be counted: a burst below one would refuse every call for ever, and a rate that is no number
     /// counts as none.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
-    fn of(rate: RateLimit) -> Self {
+    fn from_limit(rate: RateLimit) -> Self {
         let per_second = if rate.per_second > 0.0 { rate.per_second } else { 0.0 };
-        let between = (1e9 / per_second).clamp(0.0, NEVER as f64) as u128;
+        let interval = (1e9 / per_second).clamp(0.0, NEVER as f64) as u128;
         let burst = rate.burst.clamp(1.0, 1e9);
         let burst = if burst.is_nan() { 1.0 } else { burst };
-        Self { between, burst: burst as u64, ahead: (between as f64 * burst) as u128 }
+        Self { interval, burst: burst as u64, ahead: (interval as f64 * burst) as u128 }
     }
 
     fn state(self, whole_in: u128) -> RateState {
-        let left = match self.between {
+        let left = match self.interval {
             0 => u128::from(self.burst),
             between => self.ahead.saturating_sub(whole_in) / between,
         };
@@ -114,12 +114,12 @@ impl RateCounters {
         let mut tightest: Option<RateState> = None;
         let mut counted = Vec::with_capacity(rates.len());
         for (whose, rate) in rates {
-            let steady = GcraRate::of(rate);
+            let steady = GcraRate::from_limit(rate);
             let whole_at = counters.whole_at.get(&whose).copied().unwrap_or(0).max(now);
-            let after = whole_at.saturating_add(steady.between);
+            let after = whole_at.saturating_add(steady.interval);
             if let Some(early) = (after - now).checked_sub(steady.ahead).filter(|early| *early > 0) {
                 let state = RateState { remaining: 0, ..steady.state(whole_at - now) };
-                return (Some(state), Err(refusal(&whose, rate, steady, early)));
+                return (Some(state), Err(rate_limit_error(&whose, rate, steady, early)));
             }
             let state = steady.state(after - now);
             let tighter = |known: &RateState| {
@@ -136,7 +136,7 @@ impl RateCounters {
     }
 }
 
-fn refusal(whose: &RateKey, rate: RateLimit, steady: GcraRate, early: u128) -> HubError {
+fn rate_limit_error(whose: &RateKey, rate: RateLimit, steady: GcraRate, early: u128) -> HubError {
     let of = match whose {
         RateKey::Caller(_) | RateKey::Token(_) => String::new(),
         RateKey::Source(name) => format!(" of all callers to {name}"),
@@ -144,12 +144,14 @@ fn refusal(whose: &RateKey, rate: RateLimit, steady: GcraRate, early: u128) -> H
     };
     let error =
         HubError::new(ErrorKind::RateLimited, format!("more than {} calls a second{of}", rate.per_second));
-    if steady.between >= NEVER {
+    if steady.interval >= NEVER {
         // Without a rate there is no next call, and so no time to wait for it.
-        return error.suggest("the burst is used up and this yard allows no further calls");
+        return error.with_suggestion("the burst is used up and this yard allows no further calls");
     }
     let wait = nanoseconds(early);
-    error.suggest(format!("wait {:.1} s before the next call", wait.as_secs_f64())).with_retry_after(wait)
+    error
+        .with_suggestion(format!("wait {:.1} s before the next call", wait.as_secs_f64()))
+        .with_retry_after(wait)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub trait Recorder: Send + Sync {
     fn record(&self, call: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>>;
 
     /// How many records could not be kept since the start.
-    fn lost(&self) -> u64 {
+    fn lost_records(&self) -> u64 {
         0
     }
 }

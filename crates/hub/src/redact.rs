@@ -77,57 +77,57 @@ const PROTOCOL: [&str; 1] = ["progressToken"];
 /// Which values are hidden.
 #[derive(Debug, Clone)]
 pub struct Redaction {
-    anywhere: Vec<String>,
+    substrings: Vec<String>,
 }
 
 impl Default for Redaction {
     fn default() -> Self {
-        Self::with([])
+        Self::with_extra_words([])
     }
 }
 
 impl Redaction {
     /// The usual ones, and those whose key has one of these words in it.
-    pub fn with<'a>(more: impl IntoIterator<Item = &'a str>) -> Self {
-        let more = more.into_iter().map(plain).filter(|word| !word.is_empty());
-        Self { anywhere: ANYWHERE.iter().map(|word| (*word).to_owned()).chain(more).collect() }
+    pub fn with_extra_words<'a>(more: impl IntoIterator<Item = &'a str>) -> Self {
+        let more = more.into_iter().map(normalize_key).filter(|word| !word.is_empty());
+        Self { substrings: ANYWHERE.iter().map(|word| (*word).to_owned()).chain(more).collect() }
     }
 
     /// Whether the value under this key is hidden.
-    pub fn hides(&self, key: &str) -> bool {
+    pub fn is_secret_key(&self, key: &str) -> bool {
         if PROTOCOL.contains(&key) {
             return false;
         }
-        let joined = plain(key);
-        self.anywhere.iter().any(|word| joined.contains(word.as_str())) || names_secret(key)
+        let joined = normalize_key(key);
+        self.substrings.iter().any(|word| joined.contains(word.as_str())) || has_secret_word(key)
     }
 
     /// JSON on one line, with the secrets hidden: values by their keys, texts as [`Self::text`] does. The text must be
     /// JSON, or the beginning of some; of other text nothing is promised but that nothing breaks.
-    pub fn json(&self, json: &str) -> String {
-        json::redacted(self, json)
+    pub fn redact_json(&self, json: &str) -> String {
+        json::redact(self, json)
     }
 
     /// A text with the secrets hidden that can be told by how they are introduced or by their form.
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        text::redacted(self, text)
+    pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        text::redact(self, text)
     }
 
     /// A message of a protocol: JSON, or whatever else was said instead.
-    pub fn message(&self, text: &str) -> String {
+    pub fn redact_message(&self, text: &str) -> String {
         match text.trim_start().as_bytes().first() {
-            Some(b'{' | b'[') => self.json(text),
-            _ => self.text(text).into_owned(),
+            Some(b'{' | b'[') => self.redact_json(text),
+            _ => self.redact_text(text).into_owned(),
         }
     }
 }
 
 /// A word without what joins the parts of names: `API-Key`, `api_key` and `apiKey` are the same.
-fn plain(word: &str) -> String {
+fn normalize_key(word: &str) -> String {
     word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-fn names_secret(key: &str) -> bool {
+fn has_secret_word(key: &str) -> bool {
     let words = words(key);
     words.iter().enumerate().any(|(at, word)| {
         let word = word.trim_end_matches(|letter: char| letter.is_ascii_digit());

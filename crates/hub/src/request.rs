@@ -18,7 +18,7 @@ use crate::scope::YardScope;
 /// One call: what, for whom, until when, and the way back. Dropping the future that carries it out cancels it.
 #[derive(Debug)]
 pub struct CallRequest {
-    pub what: CallTarget,
+    pub target: CallTarget,
     /// The tool that `what` names, if the front has looked it up already: it is not looked up again.
     pub tool: Option<Arc<ToolEntry>>,
     pub principal: Principal,
@@ -39,9 +39,9 @@ pub struct CallRequest {
 
 impl CallRequest {
     /// A call with all the time that the yard allows, whose caller wants nothing but the outcome.
-    pub fn new(what: CallTarget, principal: Principal) -> Self {
+    pub fn new(target: CallTarget, principal: Principal) -> Self {
         Self {
-            what,
+            target,
             tool: None,
             principal,
             deadline: Deadline::after(Duration::MAX),
@@ -165,8 +165,8 @@ pub struct CallContext {
     /// Which clients' offers and conversations the call belongs to.
     pub era: ClientEra,
     /// What of the yard the front shows: names lead nowhere else.
-    pub reach: YardScope,
-    pub made_by: CallOrigin,
+    pub scope: YardScope,
+    pub origin: CallOrigin,
     /// By which front it came in.
     pub front: Option<FrontName>,
     /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
@@ -186,7 +186,7 @@ pub struct ClientSession {
 #[derive(Debug)]
 struct SessionParts {
     id: Arc<str>,
-    abilities: ClientCapabilities,
+    capabilities: ClientCapabilities,
     ended: CancellationToken,
 }
 
@@ -194,7 +194,7 @@ impl ClientSession {
     /// `id` is unique among the sessions of all fronts. `abilities` has everything that the client can be asked in any
     /// of its calls. `ended` is cancelled when the session is over: what was set up for it can go.
     pub fn new(id: impl Into<Arc<str>>, abilities: ClientCapabilities, ended: CancellationToken) -> Self {
-        Self { inner: Arc::new(SessionParts { id: id.into(), abilities, ended }) }
+        Self { inner: Arc::new(SessionParts { id: id.into(), capabilities: abilities, ended }) }
     }
 
     pub fn id(&self) -> &Arc<str> {
@@ -202,7 +202,7 @@ impl ClientSession {
     }
 
     pub fn capabilities(&self) -> &ClientCapabilities {
-        &self.inner.abilities
+        &self.inner.capabilities
     }
 
     pub fn ended(&self) -> &CancellationToken {

@@ -20,12 +20,12 @@ pub enum ResultCheck {
 /// How results are checked, by source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ResultChecks {
-    pub usual: ResultCheck,
+    pub default: ResultCheck,
     pub sources: BTreeMap<SourceName, ResultCheck>,
 }
 
 impl ResultChecks {
     pub(crate) fn for_source(&self, source: &SourceName) -> ResultCheck {
-        self.sources.get(source).copied().unwrap_or(self.usual)
+        self.sources.get(source).copied().unwrap_or(self.default)
     }
 }

@@ -80,14 +80,15 @@ impl Schema {
 
     /// Checks a value; long checks run beside the runtime. Dropping the future abandons the check.
     pub async fn check(&self, value: &Raw) -> SchemaCheck {
-        self.compiled.verdict(&self.text, value).await
+        self.compiled.check_value(&self.text, value).await
     }
 
     /// Where a value does not match it; nowhere if the schema cannot be used, or would take too long to use. For
     /// callers that may wait: this can take as long as the longest check.
     pub fn violations(&self, value: &RawValue) -> Vec<SchemaViolation> {
-        let inline = self.compiled.inline(&self.text, value);
-        let waited = inline.or_else(|| offload::run_here(|| self.compiled.slow(&self.text, value)));
+        let inline = self.compiled.check_inline(&self.text, value);
+        let waited =
+            inline.or_else(|| offload::run_blocking(|| self.compiled.check_blocking(&self.text, value)));
         waited.map(SchemaCheck::violations).unwrap_or_default()
     }
 }
@@ -110,7 +111,7 @@ struct Checker {
 impl CompiledSchema {
     /// Why the schema cannot be used, if it cannot, or why a value was not checked. Such a schema blocks nothing.
     pub(crate) fn problem(&self, schema: &RawValue) -> Option<&str> {
-        match self.get(schema) {
+        match self.get_or_compile(schema) {
             Ok(_) => self.skipped.get().map(String::as_str),
             Err(problem) => Some(problem),
         }
@@ -127,9 +128,9 @@ impl CompiledSchema {
         if !arguments.get().starts_with('{') {
             return Err(invalid(format!("arguments of {tool} must be an object")));
         }
-        let violations = self.verdict(schema, arguments).await.violations();
+        let violations = self.check_value(schema, arguments).await.violations();
         let Some(first) = violations.first() else { return Ok(()) };
-        let told = violations.iter().take(TOLD).map(SchemaViolation::sentence).collect::<Vec<_>>().join("; ");
+        let told = violations.iter().take(TOLD).map(SchemaViolation::message).collect::<Vec<_>>().join("; ");
         let details = serde_json::json!({
             "field": first.field,
             "reason": first.reason,
@@ -145,59 +146,59 @@ impl CompiledSchema {
         schema: &RawValue,
         result: &RawValue,
     ) -> Vec<String> {
-        let violations = self.verdict(schema, result).await.violations();
-        violations.iter().map(SchemaViolation::sentence).collect()
+        let violations = self.check_value(schema, result).await.violations();
+        violations.iter().map(SchemaViolation::message).collect()
     }
 
     /// Small checks are made right here; others get a thread, and a turn among those that run.
-    async fn verdict(self: &Arc<Self>, schema: &RawValue, value: &RawValue) -> SchemaCheck {
-        if let Some(verdict) = self.inline(schema, value) {
+    async fn check_value(self: &Arc<Self>, schema: &RawValue, value: &RawValue) -> SchemaCheck {
+        if let Some(verdict) = self.check_inline(schema, value) {
             return verdict;
         }
         let (this, schema, value) = (Arc::clone(self), schema.to_owned(), value.to_owned());
         // In a box, because every call would carry what only few need.
-        let done = Box::pin(offload::run(move || this.slow(&schema, &value))).await;
+        let done = Box::pin(offload::run(move || this.check_blocking(&schema, &value))).await;
         done.unwrap_or_else(|| SchemaCheck::Skipped("the check could not be made".to_owned()))
     }
 
     /// The verdict, if it is known to take only a moment.
-    fn inline(&self, schema: &RawValue, text: &RawValue) -> Option<SchemaCheck> {
+    fn check_inline(&self, schema: &RawValue, text: &RawValue) -> Option<SchemaCheck> {
         if text.get().len() > INLINE_TEXT || (self.checker.get().is_none() && !is_quick_to_compile(schema)) {
             return None;
         }
-        let checker = match self.get(schema) {
+        let checker = match self.get_or_compile(schema) {
             Ok(checker) => checker,
             Err(problem) => return Some(SchemaCheck::Skipped(problem.clone())),
         };
-        let value = match read(text) {
+        let value = match parse_value(text) {
             Ok(value) => value,
             Err(verdict) => return Some(verdict),
         };
         let is_small = checker.cost.is_simple()
-            && checker.cost.most(size(&value)) <= INLINE.steps
+            && checker.cost.max_steps(size(&value)) <= INLINE.steps
             && depth(&value) <= SHALLOW;
         if is_small {
             return Some(checker.check(&value, text, INLINE.steps));
         }
         match checker.estimate(&value, INLINE) {
             Estimate::Steps(steps) => Some(checker.check(&value, text, steps)),
-            Estimate::TooMuch => None,
+            Estimate::OverBudget => None,
         }
     }
 
     /// The verdict, however long it takes, unless that is too long.
-    fn slow(&self, schema: &RawValue, text: &RawValue) -> SchemaCheck {
-        let checker = match self.get(schema) {
+    fn check_blocking(&self, schema: &RawValue, text: &RawValue) -> SchemaCheck {
+        let checker = match self.get_or_compile(schema) {
             Ok(checker) => checker,
             Err(problem) => return SchemaCheck::Skipped(problem.clone()),
         };
-        let value = match read(text) {
+        let value = match parse_value(text) {
             Ok(value) => value,
             Err(verdict) => return verdict,
         };
         match checker.estimate(&value, MOST) {
             Estimate::Steps(steps) => checker.check(&value, text, steps),
-            Estimate::TooMuch => {
+            Estimate::OverBudget => {
                 let bytes = text.get().len();
                 let problem = format!(
                     "a value of {bytes} bytes was not checked: that would take more than {} steps",
@@ -214,7 +215,7 @@ impl CompiledSchema {
         checker.map(|checker| std::ptr::from_ref(&checker.validator))
     }
 
-    fn get(&self, schema: &RawValue) -> &Result<Checker, String> {
+    fn get_or_compile(&self, schema: &RawValue) -> &Result<Checker, String> {
         self.checker.get_or_init(|| {
             if schema.get().len() > LARGEST_SCHEMA {
                 return Err(format!("it is larger than {LARGEST_SCHEMA} bytes"));
@@ -251,12 +252,14 @@ impl Checker {
             !matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. })
         };
         let errors = self.validator.iter_errors(value).filter(is_decided).take(LISTED);
-        SchemaCheck::Checked(errors.map(|error| SchemaViolation::of(&error, repeat)).collect())
+        SchemaCheck::Checked(
+            errors.map(|error| SchemaViolation::from_validation_error(&error, repeat)).collect(),
+        )
     }
 }
 
 /// Parses a value, or says that it is none.
-fn read(text: &RawValue) -> Result<Value, SchemaCheck> {
+fn parse_value(text: &RawValue) -> Result<Value, SchemaCheck> {
     serde_json::from_str(text.get()).map_err(|error| {
         SchemaCheck::Checked(vec![SchemaViolation::new("", format!("cannot be read: {error}"), Value::Null)])
     })
@@ -287,7 +290,7 @@ impl SchemaViolation {
         Self { pointer, field, reason: reason.into(), provided }
     }
 
-    pub fn sentence(&self) -> String {
+    pub fn message(&self) -> String {
         if self.field.is_empty() { self.reason.clone() } else { format!("{}: {}", self.field, self.reason) }
     }
 }
@@ -300,7 +303,7 @@ enum ValueEcho {
 }
 
 impl SchemaViolation {
-    fn of(error: &jsonschema::ValidationError<'_>, repeat: ValueEcho) -> Self {
+    fn from_validation_error(error: &jsonschema::ValidationError<'_>, repeat: ValueEcho) -> Self {
         let mut pointer = error.instance_path().as_str().to_owned();
         if let ValidationErrorKind::Required { property } = error.kind() {
             let property = property.as_str().unwrap_or_default();

@@ -172,7 +172,7 @@ pub struct SourceOffer {
     pub templates: Vec<TemplateOffer>,
     pub prompts: Vec<PromptOffer>,
     /// Whether the source completes arguments.
-    pub completes: bool,
+    pub supports_completion: bool,
     /// The bytes that all this takes up, for as long as it is kept.
     pub reserved: Option<DefinitionReservation>,
 }
@@ -265,7 +265,7 @@ impl SourceNotifier {
     pub fn stderr(&self, line: &str) {
         if let Some(yard) = self.yard.upgrade() {
             let (source, at) = (self.source.clone(), std::time::SystemTime::now());
-            let hidden = || yard.redaction().text(line).into_owned();
+            let hidden = || yard.redaction().redact_text(line).into_owned();
             yard.events().publish_stderr(|| StderrLine { source, at, line: hidden() });
         }
     }

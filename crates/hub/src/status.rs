@@ -113,7 +113,7 @@ pub struct SourceStatus {
     /// When it is tried again.
     pub retry_at: Option<Instant>,
     /// Whether it has ever been ready, or failed: nobody waits for it any more.
-    pub settled: bool,
+    pub startup_complete: bool,
 }
 
 impl SourceStatus {
@@ -122,7 +122,7 @@ impl SourceStatus {
         Self::new(SourceState::Ready, true)
     }
 
-    pub fn new(state: SourceState, settled: bool) -> Self {
+    pub fn new(state: SourceState, startup_complete: bool) -> Self {
         Self {
             state,
             reason: None,
@@ -136,7 +136,7 @@ impl SourceStatus {
             server_info: None,
             since: Instant::now(),
             retry_at: None,
-            settled,
+            startup_complete,
         }
     }
 }

@@ -14,12 +14,12 @@ use parking_lot::{Mutex, MutexGuard};
 /// How many hold a subscription to each address of each source.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriptionCounts {
-    held: Mutex<HashMap<SourceName, HashMap<Arc<str>, usize>>>,
+    counts: Mutex<HashMap<SourceName, HashMap<Arc<str>, usize>>>,
 }
 
 impl SubscriptionCounts {
     fn lock(&self) -> MutexGuard<'_, HashMap<SourceName, HashMap<Arc<str>, usize>>> {
-        self.held.lock()
+        self.counts.lock()
     }
 }
 
@@ -42,7 +42,7 @@ impl ResourceSubscription {
 impl Drop for ResourceSubscription {
     fn drop(&mut self) {
         if let Some(yard) = self.yard.upgrade() {
-            yard.give_back(&self.source, &self.uri);
+            yard.unsubscribe(&self.source, &self.uri);
         }
     }
 }
@@ -56,7 +56,7 @@ impl Yard {
         uri: &str,
     ) -> Option<ResourceSubscription> {
         let visibility = self.visibility(principal);
-        let source = visibility.source_of_address(uri, reach)?.clone();
+        let source = visibility.source_for_uri(uri, reach)?.clone();
         let uri: Arc<str> = uri.into();
         // The source is told under the lock, so that it learns of beginnings and ends in the order of the counts.
         let mut held = self.subscriptions.lock();
@@ -72,19 +72,19 @@ impl Yard {
     }
 
     /// How many addresses are subscribed to, over all sources.
-    pub fn subscribed_addresses(&self) -> usize {
+    pub fn subscribed_uri_count(&self) -> usize {
         self.subscriptions.lock().values().map(HashMap::len).sum()
     }
 
     /// Tells a source that took the place of another what there are subscriptions to.
-    pub(crate) fn watch_again(&self, name: &SourceName) {
+    pub(crate) fn resubscribe(&self, name: &SourceName) {
         let held = self.subscriptions.lock();
         if let (Some(addresses), Some(source)) = (held.get(name), self.source(name)) {
             addresses.keys().for_each(|uri| source.watch(uri));
         }
     }
 
-    fn give_back(&self, source: &SourceName, uri: &Arc<str>) {
+    fn unsubscribe(&self, source: &SourceName, uri: &Arc<str>) {
         let mut held = self.subscriptions.lock();
         let Some(addresses) = held.get_mut(source) else { return };
         let Entry::Occupied(mut count) = addresses.entry(Arc::clone(uri)) else { return };
@@ -106,7 +106,7 @@ impl Yard {
 mod tests {
     use std::sync::Arc;
 
-    use crate::fake::{ScriptedSource, holder_of, templates, yard};
+    use crate::fake::{ScriptedSource, principal_with, templates, yard};
     use crate::glob::Glob;
     use crate::principal::{AllowList, Principal};
     use crate::scope::YardScope;
@@ -114,39 +114,39 @@ mod tests {
 
     #[test]
     fn a_source_watches_from_the_first_subscription_to_the_last() {
-        let db = ScriptedSource::offering("db", templates(&["db://{id}"]));
+        let db = ScriptedSource::echo("db", templates(&["db://{id}"]));
         let yard = yard(&[&db]);
         let subscribe = |uri: &str| yard.subscribe(&Principal::owner(), &YardScope::All, uri).unwrap();
         let (one, two, other) = (subscribe("db://1"), subscribe("db://1"), subscribe("db://2"));
-        assert_eq!(db.take_watching(), ["+db://1", "+db://2"]);
+        assert_eq!(db.take_watch_log(), ["+db://1", "+db://2"]);
         drop(one);
-        assert_eq!((db.take_watching(), yard.subscribed_addresses()), (vec![], 2));
+        assert_eq!((db.take_watch_log(), yard.subscribed_uri_count()), (vec![], 2));
         drop((two, other));
-        assert_eq!(db.take_watching(), ["-db://1", "-db://2"]);
-        assert_eq!(yard.subscribed_addresses(), 0);
+        assert_eq!(db.take_watch_log(), ["-db://1", "-db://2"]);
+        assert_eq!(yard.subscribed_uri_count(), 0);
     }
 
     #[test]
     fn twenty_thousand_that_come_and_go_leave_nothing_behind() {
-        let db = ScriptedSource::offering("db", templates(&["db://{id}"]));
+        let db = ScriptedSource::echo("db", templates(&["db://{id}"]));
         let yard = yard(&[&db]);
         for number in 0..20_000 {
             let uri = format!("db://{number}");
             drop(yard.subscribe(&Principal::owner(), &YardScope::All, &uri).unwrap());
         }
-        assert_eq!((db.take_watching().len(), yard.subscribed_addresses()), (40_000, 0));
+        assert_eq!((db.take_watch_log().len(), yard.subscribed_uri_count()), (40_000, 0));
         assert!(yard.subscriptions.lock().is_empty());
     }
 
     #[test]
     fn a_source_that_takes_the_place_of_another_watches_the_same() {
-        let before = ScriptedSource::offering("db", templates(&["db://{id}"]));
+        let before = ScriptedSource::echo("db", templates(&["db://{id}"]));
         let yard = yard(&[&before]);
         let held = yard.subscribe(&Principal::owner(), &YardScope::All, "db://1").unwrap();
-        let after = ScriptedSource::offering("db", templates(&["db://{id}"]));
+        let after = ScriptedSource::echo("db", templates(&["db://{id}"]));
         yard.add(Arc::clone(&after) as Arc<dyn Source>);
         drop(held);
-        assert_eq!(after.take_watching(), ["+db://1", "-db://1"]);
+        assert_eq!(after.take_watch_log(), ["+db://1", "-db://1"]);
         // A source that went away takes nothing with it, and one that outlives the yard is left alone.
         let held = yard.subscribe(&Principal::owner(), &YardScope::All, "db://2").unwrap();
         yard.remove(after.name());
@@ -158,7 +158,7 @@ mod tests {
     fn nobody_subscribes_to_what_they_may_not_see() {
         let mut offer = templates(&["db://{id}"]);
         offer.templates[0].permissions = vec!["read".to_owned()];
-        let db = ScriptedSource::offering("db", offer);
+        let db = ScriptedSource::echo("db", offer);
         let yard = yard(&[&db]);
         let lists = |sources: &[&str], tools: Option<Vec<Glob>>| AllowList {
             sources: Some(sources.iter().copied().map(Glob::from).collect()),
@@ -166,11 +166,11 @@ mod tests {
         };
         let tools_only = AllowList { sources: None, tools: Some(vec!["*".into()]) };
         for (principal, expect) in [
-            (holder_of(&[]), false),
-            (holder_of(&["read"]), true),
-            (holder_of(&["read"]).with_allow_list(lists(&["db"], None)), true),
-            (holder_of(&["read"]).with_allow_list(lists(&["other"], None)), false),
-            (holder_of(&["read"]).with_allow_list(tools_only), false),
+            (principal_with(&[]), false),
+            (principal_with(&["read"]), true),
+            (principal_with(&["read"]).with_allow_list(lists(&["db"], None)), true),
+            (principal_with(&["read"]).with_allow_list(lists(&["other"], None)), false),
+            (principal_with(&["read"]).with_allow_list(tools_only), false),
         ] {
             assert_eq!(
                 yard.subscribe(&principal, &YardScope::All, "db://1").is_some(),
@@ -178,6 +178,6 @@ mod tests {
                 "{principal:?}"
             );
         }
-        assert_eq!(yard.subscribed_addresses(), 0);
+        assert_eq!(yard.subscribed_uri_count(), 0);
     }
 }

@@ -16,7 +16,7 @@ impl Timestamp {
     }
 
     /// Whether this lies in the past.
-    pub fn is_over(self) -> bool {
+    pub fn is_past(self) -> bool {
         self.0 <= SystemTime::now()
     }
 }

@@ -45,7 +45,7 @@ impl UriTemplate {
             let pieces = Err("it is too long to be matched");
             return Self { pieces, prefix: String::new(), literal_bytes: 0, catch_alls: 0 };
         }
-        let pieces = cut(template);
+        let pieces = parse_parts(template);
         let prefix = pieces.iter().map_while(TemplatePart::literal).collect();
         let literal_bytes = pieces.iter().filter_map(TemplatePart::literal).map(str::len).sum();
         let is_catch_all =
@@ -73,8 +73,8 @@ impl UriTemplate {
     }
 
     /// Whether this URI can come from the template.
-    pub fn fits(&self, uri: &str) -> bool {
-        uri.starts_with(&self.prefix) && self.values(uri).is_some()
+    pub fn matches(&self, uri: &str) -> bool {
+        uri.starts_with(&self.prefix) && self.extract_values(uri).is_some()
     }
 
     /// Why no URI comes from this template, if that is so.
@@ -83,11 +83,11 @@ impl UriTemplate {
     }
 
     /// The values that make this URI out of the template, percent-decoded; `None` if nothing does.
-    pub fn values(&self, uri: &str) -> Option<Vec<(String, String)>> {
+    pub fn extract_values(&self, uri: &str) -> Option<Vec<(String, String)>> {
         if uri.len() > LONGEST {
             return None;
         }
-        matched(self.pieces.as_ref().ok()?, uri)
+        match_parts(self.pieces.as_ref().ok()?, uri)
     }
 
     /// The names of the template's variables, in order.
@@ -113,7 +113,7 @@ impl TemplatePart {
     }
 }
 
-fn cut(template: &str) -> Vec<TemplatePart> {
+fn parse_parts(template: &str) -> Vec<TemplatePart> {
     let mut pieces: Vec<TemplatePart> = Vec::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -121,7 +121,7 @@ fn cut(template: &str) -> Vec<TemplatePart> {
         if !before.is_empty() {
             pieces.push(TemplatePart::Literal(before.to_owned()));
         }
-        for piece in expand(expression) {
+        for piece in parse_expression(expression) {
             // `{?a}{&b}` is one query.
             match (pieces.last_mut(), piece) {
                 (Some(TemplatePart::Query(known)), TemplatePart::Query(more)) => known.extend(more),
@@ -136,7 +136,7 @@ fn cut(template: &str) -> Vec<TemplatePart> {
     pieces
 }
 
-fn expand(expression: &str) -> Vec<TemplatePart> {
+fn parse_expression(expression: &str) -> Vec<TemplatePart> {
     let (operator, list) = match expression.chars().next() {
         Some(c @ ('+' | '#' | '.' | '/' | ';' | '?' | '&')) => (Some(c), &expression[1..]),
         _ => (None, expression),
@@ -175,14 +175,14 @@ fn expand(expression: &str) -> Vec<TemplatePart> {
 
 /// Every value is the shortest that lets the rest fit. Which places let it fit is worked out from the end, once
 /// per piece and place, so that no template and no URI takes more than the product of their lengths.
-fn matched(pieces: &[TemplatePart], uri: &str) -> Option<Vec<(String, String)>> {
+fn match_parts(pieces: &[TemplatePart], uri: &str) -> Option<Vec<(String, String)>> {
     let mut steps: Vec<Vec<Option<usize>>> = Vec::with_capacity(pieces.len());
     let mut fits: Vec<bool> = (0..=uri.len()).map(|at| at == uri.len()).collect();
     for (behind, piece) in pieces.iter().rev().enumerate() {
         let step = match piece {
-            TemplatePart::Literal(text) => after_literal(text, uri, &fits),
-            TemplatePart::Value { span, .. } => after_value(*span, uri, &fits),
-            TemplatePart::Query(names) if behind == 0 => after_query(names, uri),
+            TemplatePart::Literal(text) => literal_ends(text, uri, &fits),
+            TemplatePart::Value { span, .. } => variable_ends(*span, uri, &fits),
+            TemplatePart::Query(names) if behind == 0 => query_ends(names, uri),
             TemplatePart::Query(_) => fits.iter().enumerate().map(|(at, fits)| fits.then_some(at)).collect(),
         };
         fits = step.iter().map(Option::is_some).collect();
@@ -205,12 +205,12 @@ fn matched(pieces: &[TemplatePart], uri: &str) -> Option<Vec<(String, String)>> 
 }
 
 /// For every place in the URI: where the piece ends if it begins there, provided that the rest fits behind it.
-fn after_literal(text: &str, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
+fn literal_ends(text: &str, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
     let end = |at: usize| (uri.as_bytes()[at..].starts_with(text.as_bytes())).then_some(at + text.len());
     (0..=uri.len()).map(|at| end(at).filter(|end| fits[*end])).collect()
 }
 
-fn after_value(span: VariableSpan, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
+fn variable_ends(span: VariableSpan, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
     let mut ends = vec![None; uri.len() + 1];
     let mut nearest = None;
     for at in (0..uri.len()).rev() {
@@ -226,7 +226,7 @@ fn after_value(span: VariableSpan, uri: &str, fits: &[bool]) -> Vec<Option<usize
 }
 
 /// The query is the last piece: its pairs reach to the end of the URI, or there are none.
-fn after_query(names: &[String], uri: &str) -> Vec<Option<usize>> {
+fn query_ends(names: &[String], uri: &str) -> Vec<Option<usize>> {
     let mut ends = vec![None; uri.len() + 1];
     ends[uri.len()] = Some(uri.len());
     let mut next_pair = uri.len();
@@ -263,7 +263,7 @@ mod tests {
         let own =
             |list: &[(&str, &str)]| list.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let expect: Option<Vec<(String, String)>> = expect.map(own);
-        assert_eq!(UriTemplate::parse(template).values(uri), expect, "{template} {uri}");
+        assert_eq!(UriTemplate::parse(template).extract_values(uri), expect, "{template} {uri}");
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         let greedy = format!("{}!", "{+a}aaaaaaaaaaaaaaaaaaaaaaaaaaaa".repeat(60));
         check(&greedy, &"a".repeat(4000), None);
         let query = format!("s://{{+x}}{{?{}}}", "a,".repeat(60));
-        let found = UriTemplate::parse(&query).values(&format!("s://x{}", "&a".repeat(2000)));
+        let found = UriTemplate::parse(&query).extract_values(&format!("s://x{}", "&a".repeat(2000)));
         assert_eq!(found.map(|values| values.len()), Some(2001));
         // Backtracking would need longer than the universe has; the bound only has to tell the two apart.
         assert!(began.elapsed() < std::time::Duration::from_secs(5));
@@ -316,20 +316,20 @@ mod tests {
         assert_eq!(deep.problem(), Some("it has too many variables to be matched"));
         let long = UriTemplate::parse(&"a".repeat(super::LONGEST + 1));
         assert_eq!(long.problem(), Some("it is too long to be matched"));
-        assert_eq!(long.values(&"a".repeat(super::LONGEST + 1)), None);
+        assert_eq!(long.extract_values(&"a".repeat(super::LONGEST + 1)), None);
         let any = UriTemplate::parse("{+a}");
-        assert_eq!((any.problem(), any.values(&"a".repeat(super::LONGEST + 1))), (None, None));
+        assert_eq!((any.problem(), any.extract_values(&"a".repeat(super::LONGEST + 1))), (None, None));
     }
 
     proptest! {
         #[test]
         fn any_template_and_any_uri_can_be_compared(template in any::<String>(), uri in any::<String>()) {
-            let _ = UriTemplate::parse(&template).values(&uri);
+            let _ = UriTemplate::parse(&template).extract_values(&uri);
         }
 
         #[test]
         fn values_put_into_a_template_are_read_back(a in "[a-z]{1,9}", b in "[a-z0-9]{1,9}") {
-            let values = UriTemplate::parse("s://{a}/x-{b}").values(&format!("s://{a}/x-{b}"));
+            let values = UriTemplate::parse("s://{a}/x-{b}").extract_values(&format!("s://{a}/x-{b}"));
             assert_eq!(values, Some(vec![("a".to_owned(), a), ("b".to_owned(), b)]));
         }
     }

@@ -7,7 +7,7 @@ use semver::Prerelease;
 
 /// The order of two versions. Build metadata (`+…`) does not count.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
-    VersionKey::of(a).cmp(&VersionKey::of(b))
+    VersionKey::parse(a).cmp(&VersionKey::parse(b))
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -18,12 +18,12 @@ enum VersionKey<'a> {
 }
 
 impl<'a> VersionKey<'a> {
-    fn of(version: &'a str) -> Self {
+    fn parse(version: &'a str) -> Self {
         let version = version.strip_prefix('v').unwrap_or(version);
         let version = version.split_once('+').map_or(version, |(version, _)| version);
         let (release, before) = version.split_once('-').unwrap_or((version, ""));
         let release: Option<Vec<u64>> = release.split('.').map(|part| part.parse().ok()).collect();
-        let before: Vec<String> = before.split('.').map(without_leading_zeros).collect();
+        let before: Vec<String> = before.split('.').map(strip_leading_zeros).collect();
         match (release, Prerelease::new(&before.join("."))) {
             (Some(release), Ok(before)) => Self::Semantic(release, before),
             _ => Self::Other(version),
@@ -32,7 +32,7 @@ impl<'a> VersionKey<'a> {
 }
 
 /// `01` as `1`: dates have such parts, and the crate refuses them.
-fn without_leading_zeros(part: &str) -> String {
+fn strip_leading_zeros(part: &str) -> String {
     part.parse().map_or_else(|_| part.to_owned(), |number: u64| number.to_string())
 }
 

@@ -13,7 +13,7 @@ use crate::visibility::CatalogEntry;
 pub struct CatalogView {
     catalog: Arc<Catalog>,
     principal: Principal,
-    reach: YardScope,
+    scope: YardScope,
     callers: CallerAccess,
 }
 
@@ -28,7 +28,7 @@ impl CatalogView {
     pub fn new(catalog: Arc<Catalog>, principal: Principal) -> Self {
         let callers =
             if principal.is_restricted() { CallerAccess::Restricted } else { CallerAccess::Uniform };
-        Self { catalog, principal, reach: YardScope::All, callers }
+        Self { catalog, principal, scope: YardScope::All, callers }
     }
 
     /// The same in a yard with such callers.
@@ -43,7 +43,7 @@ impl CatalogView {
     /// The same, of a part of the yard.
     #[must_use]
     pub fn with_scope(mut self, reach: YardScope) -> Self {
-        self.reach = reach;
+        self.scope = reach;
         self
     }
 
@@ -57,30 +57,30 @@ impl CatalogView {
     }
 
     pub fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
-        self.catalog.tools().iter().filter(|tool| self.shows(&tool.source, &***tool))
+        self.catalog.tools().iter().filter(|tool| self.is_visible(&tool.source, &***tool))
     }
 
     /// Of resources with one address, the one that answers for it where this principal asks.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<ResourceEntry>> {
-        let hidden = self.catalog.hidden_resources().iter().filter(|resource| self.answers(resource));
+        let hidden = self.catalog.hidden_resources().iter().filter(|resource| self.owns_uri(resource));
         let all = self.catalog.resources().iter().chain(hidden);
-        all.filter(|resource| self.shows(&resource.source, &***resource))
+        all.filter(|resource| self.is_visible(&resource.source, &***resource))
     }
 
-    fn answers(&self, resource: &Arc<ResourceEntry>) -> bool {
-        let first = self.catalog.match_exact_uri(&resource.uri, &self.principal, &self.reach);
+    fn owns_uri(&self, resource: &Arc<ResourceEntry>) -> bool {
+        let first = self.catalog.match_exact_uri(&resource.uri, &self.principal, &self.scope);
         first.is_some_and(|first| Arc::ptr_eq(first, resource))
     }
 
     pub fn templates(&self) -> impl Iterator<Item = &Arc<TemplateEntry>> {
-        self.catalog.templates().iter().filter(|template| self.shows(&template.source, &***template))
+        self.catalog.templates().iter().filter(|template| self.is_visible(&template.source, &***template))
     }
 
     pub fn prompts(&self) -> impl Iterator<Item = &Arc<PromptEntry>> {
-        self.catalog.prompts().iter().filter(|prompt| self.shows(&prompt.source, &***prompt))
+        self.catalog.prompts().iter().filter(|prompt| self.is_visible(&prompt.source, &***prompt))
     }
 
-    fn shows(&self, source: &SourceName, thing: &impl CatalogEntry) -> bool {
-        self.reach.covers(source) && thing.is_visible_to(&self.principal)
+    fn is_visible(&self, source: &SourceName, thing: &impl CatalogEntry) -> bool {
+        self.scope.covers(source) && thing.is_visible_to(&self.principal)
     }
 }

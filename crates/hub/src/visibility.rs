@@ -33,7 +33,7 @@ pub struct Visibility {
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedCall<'a> {
     pub principal: &'a str,
-    pub thing: EntryKind,
+    pub kind: EntryKind,
     /// The full name, or the raw one where the source was served alone; of a resource its address.
     pub subject: &'a str,
     /// Nothing where the name led nowhere.
@@ -44,7 +44,7 @@ impl<'a> From<&'a PastCall> for RecordedCall<'a> {
     fn from(call: &'a PastCall) -> Self {
         Self {
             principal: &call.principal,
-            thing: call.thing,
+            kind: call.kind,
             subject: &call.subject,
             source: call.source.as_deref(),
         }
@@ -54,21 +54,22 @@ impl<'a> From<&'a PastCall> for RecordedCall<'a> {
 /// Anything that a source offers.
 pub trait CatalogEntry {
     /// Whether the principal's lists of servers and tools include it. To others it is unknown.
-    fn is_inside_lists_of(&self, principal: &Principal) -> bool;
+    fn is_accessible_to(&self, principal: &Principal) -> bool;
 
     /// All of these are needed to see and to use it.
     fn needed_permissions(&self) -> &[String];
 
     /// Whether lists show it to this principal.
     fn is_visible_to(&self, principal: &Principal) -> bool {
-        self.is_inside_lists_of(principal) && principal.first_missing(self.needed_permissions()).is_none()
+        self.is_accessible_to(principal)
+            && principal.first_missing_permission(self.needed_permissions()).is_none()
     }
 }
 
 macro_rules! offered {
     ($($kind:ty => |$thing:ident, $principal:ident| $inside:expr;)*) => {$(
         impl CatalogEntry for $kind {
-            fn is_inside_lists_of(&self, $principal: &Principal) -> bool {
+            fn is_accessible_to(&self, $principal: &Principal) -> bool {
                 let $thing = self;
                 $inside
             }
@@ -80,10 +81,10 @@ macro_rules! offered {
     )*};
 }
 offered! {
-    ToolEntry => |tool, principal| principal.knows_tool(&tool.source, &tool.full_name);
-    PromptEntry => |prompt, principal| principal.knows_other(&prompt.source);
-    ResourceEntry => |resource, principal| principal.knows_other(&resource.source);
-    TemplateEntry => |template, principal| principal.knows_other(&template.source);
+    ToolEntry => |tool, principal| principal.can_access_tool(&tool.source, &tool.full_name);
+    PromptEntry => |prompt, principal| principal.can_access_non_tools(&prompt.source);
+    ResourceEntry => |resource, principal| principal.can_access_non_tools(&resource.source);
+    TemplateEntry => |template, principal| principal.can_access_non_tools(&template.source);
 }
 
 impl Visibility {
@@ -93,29 +94,29 @@ impl Visibility {
 
     /// Whether the principal's lists include something of this source, or could once it offers anything. A source
     /// outside the lists does not exist for the principal.
-    pub fn knows_source(&self, source: &SourceName) -> bool {
-        let lists = self.principal.lists();
-        if !self.principal.knows_source(source) {
+    pub fn can_access_source(&self, source: &SourceName) -> bool {
+        let lists = self.principal.allow_list();
+        if !self.principal.can_access_source(source) {
             return false;
         }
         let (None, Some(globs)) = (&lists.sources, &lists.tools) else { return true };
-        let offered = self.catalog.tools_of(source);
+        let offered = self.catalog.tools_in_source(source);
         if offered.is_empty() {
             return self.could_offer(source, globs);
         }
-        offered.iter().any(|tool| tool.is_inside_lists_of(&self.principal))
+        offered.iter().any(|tool| tool.is_accessible_to(&self.principal))
     }
 
     /// Whether the source, its status and its failures are shown. `observe` and `manage` show every source inside the
     /// lists; otherwise something of it must be visible or, where it offers nothing, its own permissions be held.
     pub fn sees_source(&self, source: &SourceName) -> bool {
-        if !self.knows_source(source) {
+        if !self.can_access_source(source) {
             return false;
         }
-        if self.principal.holds(OBSERVE) || self.principal.holds(MANAGE) {
+        if self.principal.has_permission(OBSERVE) || self.principal.has_permission(MANAGE) {
             return true;
         }
-        match self.catalog.offers_visible_to(source, &self.principal) {
+        match self.catalog.has_visible_entries(source, &self.principal) {
             Some(something) => something,
             None => self.holds_permissions_of(source),
         }
@@ -123,7 +124,7 @@ impl Visibility {
 
     /// Whether what was said with the source, and what it wrote to standard error, may be read.
     pub fn observes_source(&self, source: &SourceName) -> bool {
-        self.principal.holds(OBSERVE) && self.knows_source(source)
+        self.principal.has_permission(OBSERVE) && self.can_access_source(source)
     }
 
     /// Whether a change of what these sources offer is announced, where a front shows so much of the yard.
@@ -134,64 +135,65 @@ impl Visibility {
     /// Whether a change of what this source offers is announced. Depends on nothing that the source offers just now:
     /// whoever saw its last tool go must be told.
     pub fn sees_changes_of(&self, source: &SourceName) -> bool {
-        let lists = self.principal.lists();
-        let inside = self.principal.knows_source(source)
+        let lists = self.principal.allow_list();
+        let inside = self.principal.can_access_source(source)
             && match (&lists.sources, &lists.tools) {
                 (None, Some(globs)) => self.could_offer(source, globs),
                 _ => true,
             };
-        inside && (self.principal.holds(OBSERVE) || self.holds_permissions_of(source))
+        inside && (self.principal.has_permission(OBSERVE) || self.holds_permissions_of(source))
     }
 
     /// The source whose resource or template answers for this address, where the principal may see that.
-    pub fn source_of_address(&self, uri: &str, reach: &YardScope) -> Option<&SourceName> {
+    pub fn source_for_uri(&self, uri: &str, reach: &YardScope) -> Option<&SourceName> {
         let holder = self.catalog.match_uri(uri, &self.principal, reach)?;
-        self.principal.first_missing(holder.permissions()).is_none().then(|| holder.source())
+        self.principal.first_missing_permission(holder.permissions()).is_none().then(|| holder.source())
     }
 
     /// Whether the principal may be told that this source updated this address.
     pub fn sees_update(&self, source: &SourceName, uri: &str) -> bool {
         let reach = YardScope::Source(source.clone());
-        self.source_of_address(uri, &reach).is_some()
+        self.source_for_uri(uri, &reach).is_some()
     }
 
     /// Whether a call, under way or over, is shown: one's own always, others' with `observe` inside one's lists.
     pub fn sees_call(&self, call: &RecordedCall<'_>) -> bool {
-        self.is_own(call) || (self.principal.holds(OBSERVE) && self.is_inside_lists(call))
+        self.is_own(call) || (self.principal.has_permission(OBSERVE) && self.can_access_call(call))
     }
 
     /// Whether the principal may stop a call: its own always, others' with `manage` inside its lists.
     pub fn may_stop_call(&self, call: &RecordedCall<'_>) -> bool {
-        self.is_own(call) || (self.principal.holds(MANAGE) && self.is_inside_lists(call))
+        self.is_own(call) || (self.principal.has_permission(MANAGE) && self.can_access_call(call))
     }
 
     /// Whether a counter of calls is shown, by the names that the tally has for source and tool. Needs `observe`.
     pub fn sees_counter(&self, source: &str, tool: &str) -> bool {
-        if !self.principal.holds(OBSERVE) {
+        if !self.principal.has_permission(OBSERVE) {
             return false;
         }
         if !self.principal.is_restricted() {
             return true;
         }
-        let lists = self.principal.lists();
+        let lists = self.principal.allow_list();
         match (source, tool) {
             // These two stand for calls of several sources, or of none.
             ("" | OTHER, _) => false,
-            (source, "") => lists.allows_other(source),
+            (source, "") => lists.allows_non_tools(source),
             (source, tool) => lists.allows_tool(source, tool),
         }
     }
 
     /// Whether numbers over all calls of a source are shown. They would tell of tools outside a list of tools.
     pub fn sees_totals(&self, source: &str) -> bool {
-        self.sees_counter(source, "") && self.principal.lists().tools.is_none()
+        self.sees_counter(source, "") && self.principal.allow_list().tools.is_none()
     }
 
     /// Whether a line of the yard's own log is shown. One that names no source may be about anything, so principals
     /// with lists are not shown it.
     pub fn sees_log_line(&self, source: Option<&str>) -> bool {
-        let inside = |source: &str| self.knows_source(&SourceName::new(source));
-        self.principal.holds(OBSERVE) && (!self.principal.is_restricted() || source.is_some_and(inside))
+        let inside = |source: &str| self.can_access_source(&SourceName::new(source));
+        self.principal.has_permission(OBSERVE)
+            && (!self.principal.is_restricted() || source.is_some_and(inside))
     }
 
     /// The latest calls of a history that fit the query and that the principal may see.
@@ -201,14 +203,14 @@ impl Visibility {
         query: HistoryQuery,
     ) -> Result<Vec<PastCall>, HistoryError> {
         let mut query = query;
-        if !self.principal.holds(OBSERVE) {
+        if !self.principal.has_permission(OBSERVE) {
             let own = self.principal.id();
             if query.principal.as_deref().is_some_and(|wanted| wanted != own) {
                 return Ok(Vec::new());
             }
             query.principal = Some(own.to_owned());
         }
-        if !self.principal.is_restricted() || !self.principal.holds(OBSERVE) {
+        if !self.principal.is_restricted() || !self.principal.has_permission(OBSERVE) {
             return history.recent(query).await;
         }
         let (wanted, mut found) = (query.limit, Vec::new());
@@ -242,26 +244,26 @@ impl Visibility {
         call.principal == self.principal.id()
     }
 
-    fn is_inside_lists(&self, call: &RecordedCall<'_>) -> bool {
+    fn can_access_call(&self, call: &RecordedCall<'_>) -> bool {
         if !self.principal.is_restricted() {
             return true;
         }
         // What somebody typed may be the name of something that this principal must not learn of.
         let Some(source) = call.source else { return false };
-        let lists = self.principal.lists();
-        match call.thing {
+        let lists = self.principal.allow_list();
+        match call.kind {
             EntryKind::Tool => lists.allows_tool(source, &self.full_name(source, call.subject)),
-            EntryKind::Resource | EntryKind::Prompt | EntryKind::Completion => lists.allows_other(source),
+            EntryKind::Resource | EntryKind::Prompt | EntryKind::Completion => lists.allows_non_tools(source),
         }
     }
 
     /// The full name of a tool by what a record calls it, which is the raw name where the source was served alone.
     fn full_name<'a>(&self, source: &str, subject: &'a str) -> Cow<'a, str> {
         let source = SourceName::new(source);
-        if self.catalog.tool_named(subject).is_some_and(|tool| tool.source == source) {
+        if self.catalog.tool_by_full_name(subject).is_some_and(|tool| tool.source == source) {
             return Cow::Borrowed(subject);
         }
-        if let Some(tool) = self.catalog.tool_of(&source, subject) {
+        if let Some(tool) = self.catalog.tool_in_source(&source, subject) {
             return Cow::Owned(tool.full_name.to_string());
         }
         let prefix = source.prefix();
@@ -277,7 +279,7 @@ impl Visibility {
 
     fn holds_permissions_of(&self, source: &SourceName) -> bool {
         let source = self.catalog.source(source);
-        source.is_none_or(|source| self.principal.first_missing(source.permissions()).is_none())
+        source.is_none_or(|source| self.principal.first_missing_permission(source.permissions()).is_none())
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Yard {
     /// What clients of the legacy era are offered; the same catalog as long as no source makes a difference.
     legacy: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
-    places: Mutex<HashMap<LimiterKey, Arc<ConcurrencyLimiter>>>,
+    limiters: Mutex<HashMap<LimiterKey, Arc<ConcurrencyLimiter>>>,
     pub(crate) rates: RateCounters,
     quotas: Arc<Quotas>,
     limits: ArcSwap<YardLimits>,
@@ -48,12 +48,12 @@ pub struct Yard {
     history: Option<Arc<dyn History>>,
     redaction: Redaction,
     events: Arc<EventBus>,
-    tally: CallMetrics,
+    metrics: CallMetrics,
     pub(crate) subscriptions: SubscriptionCounts,
     restricted: AtomicBool,
     /// How many refreshes were asked for, and up to which of them the catalog is current.
-    wanted: AtomicU64,
-    served: AtomicU64,
+    refreshes_requested: AtomicU64,
+    refreshes_served: AtomicU64,
     status: Notify,
 }
 
@@ -90,7 +90,7 @@ impl Yard {
             catalog: ArcSwap::default(),
             legacy: ArcSwap::default(),
             sources: Mutex::default(),
-            places: Mutex::default(),
+            limiters: Mutex::default(),
             rates: RateCounters::default(),
             quotas: settings.quotas,
             limits: ArcSwap::from_pointee(settings.limits),
@@ -99,11 +99,11 @@ impl Yard {
             history: settings.history,
             redaction: settings.redaction,
             events: Arc::default(),
-            tally: CallMetrics::default(),
+            metrics: CallMetrics::default(),
             subscriptions: SubscriptionCounts::default(),
             restricted: AtomicBool::new(false),
-            wanted: AtomicU64::new(0),
-            served: AtomicU64::new(0),
+            refreshes_requested: AtomicU64::new(0),
+            refreshes_served: AtomicU64::new(0),
             status: Notify::new(),
         })
     }
@@ -119,8 +119,8 @@ impl Yard {
     }
 
     /// How many records of calls could not be kept; nothing if none are to be.
-    pub fn records_lost(&self) -> Option<u64> {
-        self.recorder.as_ref().map(|recorder| recorder.lost())
+    pub fn lost_records(&self) -> Option<u64> {
+        self.recorder.as_ref().map(|recorder| recorder.lost_records())
     }
 
     /// A yard with these sources and nothing out of the ordinary.
@@ -139,13 +139,13 @@ impl Yard {
         source.attach(SourceNotifier { yard: Arc::downgrade(self), source: name.clone() });
         {
             let mut sources = self.lock_sources();
-            self.forget_places(&name);
+            self.remove_limiters(&name);
             match sources.iter_mut().find(|known| *known.name() == name) {
                 Some(known) => *known = source,
                 None => sources.push(source),
             }
         }
-        self.watch_again(&name);
+        self.resubscribe(&name);
         self.refresh();
         self.status_changed(&name);
     }
@@ -153,7 +153,7 @@ impl Yard {
     /// Takes a source away; calls that are under way finish.
     pub fn remove(&self, name: &SourceName) {
         self.lock_sources().retain(|source| source.name() != name);
-        self.forget_places(name);
+        self.remove_limiters(name);
         self.refresh();
         self.status_changed(name);
     }
@@ -161,29 +161,30 @@ impl Yard {
     /// Reads every source's offer again and tells watchers what changed. When many sources change at once, one
     /// reading serves all that asked before it began.
     pub fn refresh(&self) {
-        let ours = self.wanted.fetch_add(1, Ordering::SeqCst) + 1;
+        let ours = self.refreshes_requested.fetch_add(1, Ordering::SeqCst) + 1;
         let (change, sources) = {
             // Under the lock, so that a slower refresh cannot put an older catalog in place of a newer one.
             let sources = self.lock_sources();
-            if self.served.load(Ordering::SeqCst) >= ours {
+            if self.refreshes_served.load(Ordering::SeqCst) >= ours {
                 return;
             }
-            let serving = self.wanted.load(Ordering::SeqCst);
+            let serving = self.refreshes_requested.load(Ordering::SeqCst);
             let before = self.catalog.load_full();
-            let now = Arc::new(before.rebuilt(&sources, ClientEra::Newest));
+            let now = Arc::new(before.rebuild(&sources, ClientEra::Newest));
             let mut change = now.change_since(&before);
-            let mut changed = if change.any() { now.sources_changed_since(&before) } else { Arc::default() };
+            let mut changed =
+                if change.has_changes() { now.sources_changed_since(&before) } else { Arc::default() };
             let legacy_before = self.legacy.load_full();
             let legacy = match sources.iter().any(|source| source.legacy_offer().is_some()) {
-                true => Arc::new(legacy_before.rebuilt(&sources, ClientEra::Legacy)),
+                true => Arc::new(legacy_before.rebuild(&sources, ClientEra::Legacy)),
                 false => Arc::clone(&now),
             };
             // While there is no difference, this is the change that is known already.
             let apart = !(Arc::ptr_eq(&legacy, &now) && Arc::ptr_eq(&legacy_before, &before));
             let of_legacy =
                 if apart { legacy.change_since(&legacy_before) } else { CatalogChange::default() };
-            if of_legacy.any() {
-                change = change.and(of_legacy);
+            if of_legacy.has_changes() {
+                change = change.merge(of_legacy);
                 let of_legacy = legacy.sources_changed_since(&legacy_before);
                 let both: BTreeSet<&SourceName> = changed.iter().chain(&*of_legacy).collect();
                 changed = both.into_iter().cloned().collect();
@@ -193,10 +194,10 @@ impl Yard {
             }
             self.catalog.store(now);
             self.legacy.store(legacy);
-            self.served.store(serving, Ordering::SeqCst);
+            self.refreshes_served.store(serving, Ordering::SeqCst);
             (change, changed)
         };
-        if change.any() {
+        if change.has_changes() {
             self.events.publish(YardEvent::CatalogChanged(change, sources));
         }
     }
@@ -207,7 +208,7 @@ impl Yard {
     }
 
     /// The catalog of what clients of this era are offered.
-    pub fn catalog_in(&self, era: ClientEra) -> Arc<Catalog> {
+    pub fn catalog_for_era(&self, era: ClientEra) -> Arc<Catalog> {
         match era {
             ClientEra::Newest => self.catalog(),
             ClientEra::Legacy => self.legacy.load_full(),
@@ -216,14 +217,14 @@ impl Yard {
 
     /// What this principal may see of it.
     pub fn view(&self, principal: &Principal) -> CatalogView {
-        self.view_in(principal, ClientEra::Newest)
+        self.view_for_era(principal, ClientEra::Newest)
     }
 
     /// What this principal may see of it with a client of this era.
-    pub fn view_in(&self, principal: &Principal, era: ClientEra) -> CatalogView {
+    pub fn view_for_era(&self, principal: &Principal, era: ClientEra) -> CatalogView {
         let restricted = self.restricted.load(Ordering::Relaxed);
         let callers = if restricted { CallerAccess::Restricted } else { CallerAccess::Uniform };
-        CatalogView::new(self.catalog_in(era), principal.clone()).with_caller_access(callers)
+        CatalogView::new(self.catalog_for_era(era), principal.clone()).with_caller_access(callers)
     }
 
     /// Has the sources within reach find out what they offer to clients of this era, and waits for that at most this
@@ -246,7 +247,7 @@ impl Yard {
     }
 
     /// Whether there is a source of this name.
-    pub fn has(&self, name: &SourceName) -> bool {
+    pub fn has_source(&self, name: &SourceName) -> bool {
         self.lock_sources().iter().any(|source| source.name() == name)
     }
 
@@ -261,27 +262,29 @@ impl Yard {
     /// How every source is doing, in the order of the yard.
     pub fn statuses(&self) -> Vec<(SourceName, SourceStatus)> {
         let catalog = self.catalog();
-        let status = |source: &Arc<dyn Source>| (source.name().clone(), self.status_in(&catalog, &**source));
+        let status = |source: &Arc<dyn Source>| {
+            (source.name().clone(), self.status_with_warnings(&catalog, &**source))
+        };
         self.lock_sources().iter().map(status).collect()
     }
 
     /// How one source is doing, if there is one of this name.
     pub fn status(&self, name: &SourceName) -> Option<SourceStatus> {
-        self.source(name).map(|source| self.status_in(&self.catalog(), &*source))
+        self.source(name).map(|source| self.status_with_warnings(&self.catalog(), &*source))
     }
 
     /// Whether every source has started or failed to: the lists are whole.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_startup_complete(&self) -> bool {
         self.lock_sources().iter().all(|source| source.starting_since().is_none())
     }
 
     /// Waits for sources that are still starting, for each at most this long since it began.
-    pub async fn settle(&self, longest: Duration) {
-        self.settle_unless(longest, || false).await;
+    pub async fn wait_for_startup(&self, longest: Duration) {
+        self.wait_for_startup_or(longest, || false).await;
     }
 
     /// The same, but no longer than until this is enough, which is asked again whenever a source's status changes.
-    pub async fn settle_unless(&self, longest: Duration, enough: impl Fn() -> bool) {
+    pub async fn wait_for_startup_or(&self, longest: Duration, enough: impl Fn() -> bool) {
         loop {
             let changed = self.status.notified();
             if enough() {
@@ -302,12 +305,12 @@ impl Yard {
     }
 
     /// How a source is doing, with what is odd about what it offers, and without secrets in what it wrote.
-    fn status_in(&self, catalog: &Catalog, source: &dyn Source) -> SourceStatus {
+    fn status_with_warnings(&self, catalog: &Catalog, source: &dyn Source) -> SourceStatus {
         let mut status = source.status();
         let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
         status.warnings.extend(of_offer.map(|(_, text)| text.clone()));
         for text in status.reason.iter_mut().chain(&mut status.stderr) {
-            if let Cow::Owned(hidden) = self.redaction.text(text) {
+            if let Cow::Owned(hidden) = self.redaction.redact_text(text) {
                 *text = hidden;
             }
         }
@@ -355,7 +358,7 @@ impl Yard {
 
     /// How many calls there were, and how they ended.
     pub fn metrics(&self) -> &CallMetrics {
-        &self.tally
+        &self.metrics
     }
 
     pub fn events(&self) -> &EventBus {
@@ -368,9 +371,9 @@ impl Yard {
 
     /// The places for calls that run at once. Where their number was changed, calls under way keep the old ones.
     pub(crate) fn limiter(&self, of: LimiterKey, most: usize) -> Arc<ConcurrencyLimiter> {
-        let mut places = self.lock_places();
+        let mut places = self.lock_limiters();
         if let Some(known) = places.get(&of)
-            && known.most() == most.max(1)
+            && known.capacity() == most.max(1)
         {
             return Arc::clone(known);
         }
@@ -382,8 +385,8 @@ impl Yard {
         fresh
     }
 
-    fn forget_places(&self, source: &SourceName) {
-        self.lock_places().retain(|of, _| match of {
+    fn remove_limiters(&self, source: &SourceName) {
+        self.lock_limiters().retain(|of, _| match of {
             LimiterKey::Caller(_) => true,
             LimiterKey::Tool(name, _) | LimiterKey::Source(name) => name != source,
         });
@@ -393,8 +396,8 @@ impl Yard {
         self.sources.lock()
     }
 
-    fn lock_places(&self) -> MutexGuard<'_, HashMap<LimiterKey, Arc<ConcurrencyLimiter>>> {
-        self.places.lock()
+    fn lock_limiters(&self) -> MutexGuard<'_, HashMap<LimiterKey, Arc<ConcurrencyLimiter>>> {
+        self.limiters.lock()
     }
 }
 
@@ -402,7 +405,7 @@ impl Yard {
 pub(crate) fn caller_rates(limits: &YardLimits, principal: &Principal) -> Vec<(RateKey, RateLimit)> {
     let caller = || Arc::clone(principal.shared_id());
     let of_yard = limits.rate.map(|rate| (RateKey::Caller(caller()), rate));
-    let own = principal.bounds().rate.map(|rate| (RateKey::Token(caller()), rate));
+    let own = principal.limits().rate.map(|rate| (RateKey::Token(caller()), rate));
     of_yard.into_iter().chain(own).collect()
 }
 

@@ -57,7 +57,8 @@ pub(crate) fn plan_auth<'a>(
     let asking = operation.security.iter().filter(|all| !all.is_empty());
     let mut lacking = None;
     for all in asking {
-        match all.iter().map(|one| step(one, schemes, settings, present)).collect::<Result<Vec<_>, _>>() {
+        match all.iter().map(|one| plan_step(one, schemes, settings, present)).collect::<Result<Vec<_>, _>>()
+        {
             Ok(steps) => return Ok(AuthPlan { steps: steps.into_iter().flatten().collect() }),
             Err(lack) => {
                 lacking.get_or_insert(lack);
@@ -77,7 +78,7 @@ struct MissingCredential {
     scheme: String,
     why: &'static str,
     /// Nothing that could be configured would help.
-    unheard: bool,
+    unsupported: bool,
 }
 
 impl MissingCredential {
@@ -90,26 +91,27 @@ impl MissingCredential {
             operation.path
         );
         let error = HubError::new(ErrorKind::CannotConnect, message);
-        if self.unheard {
-            return error.suggest("say missing_auth = \"send\" if the server knows us in another way");
+        if self.unsupported {
+            return error
+                .with_suggestion("say missing_auth = \"send\" if the server knows us in another way");
         }
-        error.suggest(format!(
+        error.with_suggestion(format!(
             "add auth.{scheme} to this server in the configuration, or say missing_auth = \"send\" if it needs none"
         ))
     }
 }
 
-fn step<'a>(
+fn plan_step<'a>(
     requirement: &'a SecurityRequirement,
     schemes: &'a [SecurityScheme],
     settings: &'a ApiAuthSettings,
     present: &HeaderMap,
 ) -> Result<Option<AuthStep<'a>>, MissingCredential> {
     let name = requirement.scheme.as_str();
-    let lack = |why| MissingCredential { scheme: name.to_owned(), why, unheard: false };
+    let lack = |why| MissingCredential { scheme: name.to_owned(), why, unsupported: false };
     let Some(scheme) = schemes.iter().find(|scheme| scheme.name == name) else {
         let lack = lack("which the document does not describe");
-        return Err(MissingCredential { unheard: true, ..lack });
+        return Err(MissingCredential { unsupported: true, ..lack });
     };
     let credential = settings.schemes.get(name);
     let bearer = settings.bearer.as_ref();
@@ -173,7 +175,7 @@ fn step<'a>(
         }
         None => {
             let unheard = matches!(scheme.kind, SecuritySchemeKind::Other { .. });
-            Err(MissingCredential { unheard, ..lack(wanted) })
+            Err(MissingCredential { unsupported: unheard, ..lack(wanted) })
         }
     }
 }
@@ -194,13 +196,13 @@ impl AuthPlan<'_> {
                 }
                 // A cookie is no address: whoever reads it takes it as it is.
                 AuthStep::Key { place: ArgumentLocation::Cookie, wire_name, value } => {
-                    secret(value, wire_name)?;
+                    sensitive_header(value, wire_name)?;
                     order.cookies.push(format!("{wire_name}={value}"));
                 }
                 AuthStep::Key { wire_name, value, .. } => {
-                    let name =
-                        HeaderName::from_bytes(wire_name.as_bytes()).map_err(|_| unusable(wire_name))?;
-                    order.headers.insert(name, secret(value, wire_name)?);
+                    let name = HeaderName::from_bytes(wire_name.as_bytes())
+                        .map_err(|_| unusable_credential(wire_name))?;
+                    order.headers.insert(name, sensitive_header(value, wire_name)?);
                 }
                 AuthStep::Basic { username, password } => {
                     let pair = BASE64_STANDARD.encode(format!("{username}:{password}"));
@@ -226,17 +228,17 @@ pub(crate) struct TokenVersion {
 }
 
 fn authorize(order: &mut OperationRequest, scheme: &str, value: &str) -> Result<(), HubError> {
-    order.headers.insert(AUTHORIZATION, secret(&format!("{scheme} {value}"), "Authorization")?);
+    order.headers.insert(AUTHORIZATION, sensitive_header(&format!("{scheme} {value}"), "Authorization")?);
     Ok(())
 }
 
-fn secret(value: &str, name: &str) -> Result<HeaderValue, HubError> {
-    let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unusable(name))?;
+fn sensitive_header(value: &str, name: &str) -> Result<HeaderValue, HubError> {
+    let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| unusable_credential(name))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-fn unusable(name: &str) -> HubError {
+fn unusable_credential(name: &str) -> HubError {
     HubError::new(
         ErrorKind::CannotConnect,
         format!("what is configured for the header {name} cannot be sent in one"),

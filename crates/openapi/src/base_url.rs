@@ -37,7 +37,7 @@ pub(crate) fn resolve_base_url(
     }
     let mut first = None;
     for server in &operation.servers {
-        match address(server, &settings.variables, document) {
+        match resolve_server_url(server, &settings.variables, document) {
             Ok(url) => return Ok(url),
             Err(why) => drop(first.get_or_insert(why)),
         }
@@ -45,12 +45,12 @@ pub(crate) fn resolve_base_url(
     Err(first.unwrap_or(BaseUrlError::NoAddress))
 }
 
-fn address(
+fn resolve_server_url(
     server: &ServerUrl,
     said: &BTreeMap<String, String>,
     document: Option<&Url>,
 ) -> Result<Url, BaseUrlError> {
-    let text = filled(server, said)?;
+    let text = expand_template(server, said)?;
     let url = match document {
         Some(document) => document.join(text.trim()),
         None => Url::parse(text.trim()),
@@ -58,7 +58,7 @@ fn address(
     url.ok().filter(|url| !url.cannot_be_a_base()).ok_or(BaseUrlError::NoAddress)
 }
 
-fn filled(server: &ServerUrl, said: &BTreeMap<String, String>) -> Result<String, BaseUrlError> {
+fn expand_template(server: &ServerUrl, said: &BTreeMap<String, String>) -> Result<String, BaseUrlError> {
     let mut text = String::with_capacity(server.template.len());
     let mut rest = server.template.as_str();
     while let Some(start) = rest.find('{') {

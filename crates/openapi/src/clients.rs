@@ -51,7 +51,7 @@ impl HttpClients {
 }
 
 /// What went wrong with a request, without its address: that may hold a key.
-pub(crate) fn reason(error: &reqwest::Error) -> String {
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     let mut deepest = None;
     while let Some(next) = cause {

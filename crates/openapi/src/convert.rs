@@ -114,15 +114,15 @@ pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversio
     let mut schemas = SchemaConverter::new(document);
     let empty = SpecObject::new();
     let root = document.root().as_object().unwrap_or(&empty);
-    let schemes = schemas.schemes();
+    let schemes = schemas.security_schemes();
     let sources = schemas.collect_operations();
     let named: Vec<ToolNameInput<'_>> = sources
         .iter()
         .map(|source| ToolNameInput { id: source.id, method: source.method.as_str(), path: source.path })
         .collect();
-    let given = names::names(&named);
+    let given = names::unique_names(&named);
     let shared: Vec<Option<usize>> = given.iter().map(|name| name.shared_by).collect();
-    let names = renamed(&sources, given.into_iter().map(|name| name.text).collect(), settings);
+    let names = apply_renames(&sources, given.into_iter().map(|name| name.text).collect(), settings);
     let mut operations = Vec::with_capacity(sources.len());
     for ((source, name), shared_by) in sources.iter().zip(names).zip(shared) {
         schemas.report.operation = Some(source.label());
@@ -142,7 +142,7 @@ pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversio
                         format!("{count} operations would have the name of `{id}`; this one is `{name}`");
                     schemas.report.warn(&SpecPath::from_target(&source.target), "shared-name", message);
                 }
-                operations.push(schemas.operation(source, name, &schemes, settings));
+                operations.push(schemas.convert_operation(source, name, &schemes, settings));
             }
             FilterDecision::Exclude => {}
             FilterDecision::Hidden(extension) => {
@@ -174,13 +174,17 @@ pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversio
         version: info("version"),
         operations,
         schemes,
-        diagnostics: schemas.report.end(),
+        diagnostics: schemas.report.into_diagnostics(),
         weight,
     }
 }
 
 /// The names that the settings give; one that is taken or cannot be a name is made so that it can.
-fn renamed(sources: &[SpecOperation<'_>], names: Vec<String>, settings: &ConvertSettings) -> Vec<String> {
+fn apply_renames(
+    sources: &[SpecOperation<'_>],
+    names: Vec<String>,
+    settings: &ConvertSettings,
+) -> Vec<String> {
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut settled = Vec::with_capacity(names.len());
     for (source, name) in sources.iter().zip(names) {
@@ -191,8 +195,8 @@ fn renamed(sources: &[SpecOperation<'_>], names: Vec<String>, settings: &Convert
         let fine = |character: char| {
             if character.is_ascii_alphanumeric() || "_-".contains(character) { character } else { '_' }
         };
-        let wanted = names::shortened(&wanted.chars().map(fine).collect::<String>());
-        let hashed = names::shortened(&format!("{wanted}_{}", names::short_hash(&source.label())));
+        let wanted = names::shorten(&wanted.chars().map(fine).collect::<String>());
+        let hashed = names::shorten(&format!("{wanted}_{}", names::short_hash(&source.label())));
         taken.remove(&name);
         let chosen =
             [wanted, hashed, name].into_iter().find(|name| !name.is_empty() && taken.insert(name.clone()));

@@ -18,9 +18,9 @@ use thiserror::Error;
 
 use crate::operation::Diagnostic;
 pub(crate) use node::{SpecNode, SpecObject};
-pub(crate) use parse::kind;
+pub(crate) use parse::describe_kind;
 pub(crate) use references::{ReferenceIndex, ReferenceTarget, push_segment};
-pub(crate) use scalar::number;
+pub(crate) use scalar::parse_number;
 
 /// Where a document is.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use toolyard_hub::{ErrorKind, HubError, Outcome, SourceCall};
 
 use crate::auth::{TokenCache, TokenFetchContext, plan_auth};
 use crate::base_url::{NAME_IT, SAY_WHERE, resolve_base_url};
-use crate::clients::{HttpClients, is_private_address_error, reason};
+use crate::clients::{HttpClients, is_private_address_error, root_cause};
 use crate::host_policy::{AddressError, AllowedHosts, redact_url};
 use crate::operation::{Operation, SecurityScheme};
 use crate::request::{OperationRequest, Payload, RequestBuildError, build_request};
@@ -62,9 +62,9 @@ impl HttpExchange<'_> {
         let refuse = |refusal: RequestBuildError| refusal.into_error(operation);
         let base = resolve_base_url(operation, self.settings, self.document).map_err(|nowhere| {
             HubError::new(ErrorKind::CannotConnect, format!("{} cannot be called: {nowhere}", operation.name))
-                .suggest(SAY_WHERE)
+                .with_suggestion(SAY_WHERE)
         })?;
-        self.named.check_access(&base).map_err(|error| self.unreachable(&error))?;
+        self.named.check_access(&base).map_err(|error| self.address_error(&error))?;
         let ends = Instant::now() + self.settings.call_time.min(call.deadline.remaining()).min(LONGEST);
         let mut order = build_request(operation, &base, arguments).map_err(refuse)?;
         self.add_headers(call, &mut order)?;
@@ -74,8 +74,8 @@ impl HttpExchange<'_> {
         loop {
             let mut dressed = order.clone();
             let proving = auth.apply(&mut dressed, self.tokens, &ask);
-            let used = timeout_at(ends, proving).await.map_err(|_| self.too_slow())??;
-            dressed.seal_cookies().map_err(refuse)?;
+            let used = timeout_at(ends, proving).await.map_err(|_| self.timeout_error())??;
+            dressed.set_cookie_header().map_err(refuse)?;
             let (response, sent, note) = self.send(dressed, ends).await?;
             let status = response.status();
             if status == StatusCode::UNAUTHORIZED && !used.is_empty() && !refreshed {
@@ -95,7 +95,7 @@ impl HttpExchange<'_> {
                 sleep(wait).await;
                 continue;
             }
-            let answer = self.read(response, sent, note, ends).await?;
+            let answer = self.read_response(response, sent, note, ends).await?;
             return Ok(answer.into_outcome(operation).await);
         }
     }
@@ -143,16 +143,16 @@ impl HttpExchange<'_> {
         }
         let mut sent = OutgoingRequest { method, url, headers, payload };
         for _ in 0..=MOST_REDIRECTS {
-            let reach = self.named.check_access(&sent.url).map_err(|error| self.unreachable(&error))?;
+            let reach = self.named.check_access(&sent.url).map_err(|error| self.address_error(&error))?;
             let client = self.http.client(reach);
             let mut request =
                 client.request(sent.method.clone(), sent.url.clone()).headers(sent.headers.clone());
             if let Some(payload) = &sent.payload {
                 request = request.body(payload.bytes.clone());
             }
-            let response = timeout_at(ends, request.send()).await.map_err(|_| self.too_slow())?;
-            let response = response.map_err(|error| self.failed(&error, &sent.url))?;
-            match retry::redirected(&response, &sent.method, &sent.url) {
+            let response = timeout_at(ends, request.send()).await.map_err(|_| self.timeout_error())?;
+            let response = response.map_err(|error| self.request_error(&error, &sent.url))?;
+            match retry::response_redirect(&response, &sent.method, &sent.url) {
                 retry::Redirect::No => return Ok((response, sent, None)),
                 retry::Redirect::Refused(why) => return Ok((response, sent, Some(format!("[{why}]")))),
                 retry::Redirect::Same(url) => sent.url = url,
@@ -171,7 +171,7 @@ impl HttpExchange<'_> {
         Err(HubError::new(ErrorKind::ToolFailed, message))
     }
 
-    async fn read(
+    async fn read_response(
         &self,
         mut response: Response,
         sent: OutgoingRequest,
@@ -185,7 +185,7 @@ impl HttpExchange<'_> {
                 redact_url(&sent.url)
             );
             HubError::new(ErrorKind::ToolFailed, message)
-                .suggest("have the server send it uncompressed, or as gzip")
+                .with_suggestion("have the server send it uncompressed, or as gzip")
         })?;
         let most = self.settings.largest_answer;
         let streams = is_stream(&headers);
@@ -194,12 +194,12 @@ impl HttpExchange<'_> {
         let mut cut = None;
         loop {
             let piece = match timeout_at(patience, response.chunk()).await {
-                Ok(piece) => piece.map_err(|error| self.failed(&error, &sent.url))?,
+                Ok(piece) => piece.map_err(|error| self.request_error(&error, &sent.url))?,
                 Err(_) if streams => {
                     cut = Some(TruncationCause::Time);
                     break;
                 }
-                Err(_) => return Err(self.too_slow()),
+                Err(_) => return Err(self.timeout_error()),
             };
             let Some(piece) = piece else { break };
             let room = most.saturating_sub(bytes.len());
@@ -207,7 +207,7 @@ impl HttpExchange<'_> {
                 // What is text can be read as far as it came; of anything else a part is of no use.
                 let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
                 if !streams && !crate::response::is_text(kind) {
-                    return Err(self.too_large(&sent.url, most));
+                    return Err(self.too_large_error(&sent.url, most));
                 }
                 bytes.extend_from_slice(&piece[..room]);
                 cut = Some(TruncationCause::Size);
@@ -219,7 +219,7 @@ impl HttpExchange<'_> {
         let unpacked = match coding {
             ContentCoding::Identity => None,
             _ if bytes.is_empty() => None,
-            coding => Some(coding.unpack(&bytes, most).map_err(|error| {
+            coding => Some(coding.decode(&bytes, most).map_err(|error| {
                 HubError::new(
                     ErrorKind::ToolFailed,
                     format!("{} answered what cannot be unpacked: {error}", redact_url(&url)),
@@ -229,7 +229,7 @@ impl HttpExchange<'_> {
         if let Some(unpacked) = unpacked {
             let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
             if unpacked.cut && !streams && !crate::response::is_text(kind) {
-                return Err(self.too_large(&url, most));
+                return Err(self.too_large_error(&url, most));
             }
             bytes = unpacked.bytes;
             cut = cut.or(unpacked.cut.then_some(TruncationCause::Size));
@@ -237,34 +237,34 @@ impl HttpExchange<'_> {
         Ok(BufferedResponse { method, url, status, headers, bytes, cut, note })
     }
 
-    fn failed(&self, error: &reqwest::Error, url: &Url) -> HubError {
+    fn request_error(&self, error: &reqwest::Error, url: &Url) -> HubError {
         if is_private_address_error(error) {
-            return self.unreachable(&AddressError::Private(redact_url(url)));
+            return self.address_error(&AddressError::Private(redact_url(url)));
         }
         let kind = if error.is_connect() { ErrorKind::CannotConnect } else { ErrorKind::ConnectionLost };
-        HubError::new(kind, format!("{} at {}: {}", self.operation.name, redact_url(url), reason(error)))
+        HubError::new(kind, format!("{} at {}: {}", self.operation.name, redact_url(url), root_cause(error)))
     }
 
-    fn unreachable(&self, error: &AddressError) -> HubError {
+    fn address_error(&self, error: &AddressError) -> HubError {
         let told = HubError::new(
             ErrorKind::CannotConnect,
             format!("{} is not called: {error}", self.operation.name),
         );
-        told.suggest(NAME_IT)
+        told.with_suggestion(NAME_IT)
     }
 
-    fn too_slow(&self) -> HubError {
+    fn timeout_error(&self) -> HubError {
         let seconds = self.settings.call_time.as_secs_f64();
         HubError::new(
             ErrorKind::TimedOut,
             format!("{} did not answer within {seconds} s", self.operation.name),
         )
-        .suggest("raise call_timeout of this server if it needs longer")
+        .with_suggestion("raise call_timeout of this server if it needs longer")
     }
 
-    fn too_large(&self, url: &Url, most: usize) -> HubError {
+    fn too_large_error(&self, url: &Url, most: usize) -> HubError {
         HubError::new(ErrorKind::ToolFailed, format!("{} answered more than {most} bytes", redact_url(url)))
-            .suggest("ask for less, or raise max_answer_bytes of this server")
+            .with_suggestion("ask for less, or raise max_answer_bytes of this server")
     }
 }
 

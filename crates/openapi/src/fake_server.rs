@@ -13,14 +13,14 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::clients::HttpClients;
 
 /// Nobody's certificates are trusted: nothing here is encrypted.
-pub(crate) fn tls() -> ClientConfig {
+pub(crate) fn tls_config() -> ClientConfig {
     let _ = rustls::crypto::ring::default_provider().install_default();
     ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
 /// What speaks HTTP to it.
-pub(crate) fn http() -> HttpClients {
-    HttpClients::new(&tls()).unwrap()
+pub(crate) fn http_clients() -> HttpClients {
+    HttpClients::new(&tls_config()).unwrap()
 }
 
 /// A request as it came.
@@ -65,7 +65,7 @@ pub(crate) fn json(body: &str) -> FakeReply {
 #[derive(Debug)]
 pub(crate) struct FakeServer {
     pub(crate) port: u16,
-    seen: Arc<Mutex<Vec<RecordedRequest>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
     _task: AbortOnDropHandle<()>,
 }
 
@@ -83,23 +83,23 @@ impl FakeServer {
             while let Ok((stream, _)) = listener.accept().await {
                 let (kept, reply) = (Arc::clone(&kept), Arc::clone(&reply));
                 open.spawn(async move {
-                    meet(stream, &kept, &*reply).await;
+                    serve_connection(stream, &kept, &*reply).await;
                 });
             }
         }));
-        Self { port, seen, _task: task }
+        Self { port, requests: seen, _task: task }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn seen(&self) -> Vec<RecordedRequest> {
-        self.seen.lock().clone()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().clone()
     }
 
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.seen().into_iter().map(|seen| seen.line).collect()
+    pub(crate) fn request_lines(&self) -> Vec<String> {
+        self.requests().into_iter().map(|seen| seen.line).collect()
     }
 }
 
@@ -114,7 +114,7 @@ impl Resolve for StaticResolver {
     }
 }
 
-async fn meet(
+async fn serve_connection(
     mut stream: TcpStream,
     kept: &Mutex<Vec<RecordedRequest>>,
     reply: &(dyn Fn(usize, &RecordedRequest) -> FakeReply + Sync),

@@ -9,7 +9,7 @@ use reqwest::{RequestBuilder, Response, Url};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-use crate::clients::{HttpClients, reason};
+use crate::clients::{HttpClients, root_cause};
 use crate::document::{DocumentLimits, FetchFn};
 use crate::host_policy::{AllowedHosts, redact_url};
 
@@ -33,7 +33,7 @@ pub(crate) fn blocking_fetcher(named: AllowedHosts, http: HttpClients, runtime: 
             if !answer.status().is_success() {
                 return Err(format!("{} answered {}", redact_url(&url), answer.status().as_u16()));
             }
-            read(answer).await
+            read_body(answer).await
         };
         let brought = runtime.block_on(async { timeout(LONGEST, bringing).await });
         brought.unwrap_or_else(|_| Err(format!("it did not come within {LONGEST:?}")))
@@ -52,7 +52,7 @@ pub(crate) async fn get_following_redirects(
         let reach = named.check_access(&url).map_err(|error| error.to_string())?;
         let request = http.client(reach).get(url.clone()).header(ACCEPT, DOCUMENTS);
         let answer = dressed(&url, request).send().await;
-        let answer = answer.map_err(|error| format!("{}: {}", redact_url(&url), reason(&error)))?;
+        let answer = answer.map_err(|error| format!("{}: {}", redact_url(&url), root_cause(&error)))?;
         let redirects = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
         match answer.headers().get(LOCATION).filter(|_| redirects) {
             Some(location) => {
@@ -66,10 +66,10 @@ pub(crate) async fn get_following_redirects(
 }
 
 /// All of an answer, unless it is larger than any document may be.
-pub(crate) async fn read(mut answer: Response) -> Result<Vec<u8>, String> {
+pub(crate) async fn read_body(mut answer: Response) -> Result<Vec<u8>, String> {
     let most = DocumentLimits::default().bytes;
     let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(|error| reason(&error))? {
+    while let Some(piece) = answer.chunk().await.map_err(|error| root_cause(&error))? {
         if bytes.len() + piece.len() > most {
             return Err(format!("it is larger than the {most} bytes that are allowed"));
         }

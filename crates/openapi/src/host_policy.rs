@@ -35,8 +35,8 @@ pub(crate) enum AddressError {
 impl AllowedHosts {
     /// `hosts` are names or addresses, with or without a port.
     pub(crate) fn new<'a>(urls: impl IntoIterator<Item = &'a Url>, hosts: &[String]) -> Self {
-        let of_url = |url: &Url| url.host_str().map(|host| (plain(host), None));
-        let said = hosts.iter().map(|host| with_port(host));
+        let of_url = |url: &Url| url.host_str().map(|host| (normalize_host(host), None));
+        let said = hosts.iter().map(|host| parse_host_and_port(host));
         Self { hosts: urls.into_iter().filter_map(of_url).chain(said).collect() }
     }
 
@@ -46,7 +46,7 @@ impl AllowedHosts {
             return Err(AddressError::NoAddress(redact_url(url)));
         }
         let Some(host) = url.host() else { return Err(AddressError::NoAddress(redact_url(url))) };
-        let name = plain(&host.to_string());
+        let name = normalize_host(&host.to_string());
         let port = url.port_or_known_default();
         let named = |(host, only): &(String, Option<u16>)| *host == name && (only.is_none() || *only == port);
         if self.hosts.iter().any(named) {
@@ -78,21 +78,21 @@ pub(crate) fn redact_url(url: &Url) -> String {
 }
 
 /// A name with a dot at its end is the same as the one without.
-fn plain(host: &str) -> String {
+fn normalize_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-fn with_port(host: &str) -> (String, Option<u16>) {
+fn parse_host_and_port(host: &str) -> (String, Option<u16>) {
     let host = host.trim();
     // Whatever an address may look like: it is read as addresses are.
     match Url::parse(&format!("http://{host}/")) {
         Ok(url) => {
             let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
             let port = if host.ends_with(']') { None } else { port };
-            (plain(url.host_str().unwrap_or(host)), port)
+            (normalize_host(url.host_str().unwrap_or(host)), port)
         }
         // An address of IP version 6 without its brackets.
-        Err(_) => (plain(&format!("[{host}]")), None),
+        Err(_) => (normalize_host(&format!("[{host}]")), None),
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Operation {
     /// The tool's output schema, compiled when the first answer is checked against it.
     pub output: Arc<OnceLock<Option<Schema>>>,
     /// Where the document has the schemas that the output schema was made from.
-    pub answer_rules: Vec<ResponseRule>,
+    pub response_rules: Vec<ResponseRule>,
     /// What the operation asks to be sent with `Accept`, best first.
     pub produces: Vec<String>,
     /// Any of these will do; none at all means that nothing is needed, and so does an empty one.

@@ -16,12 +16,12 @@ pub(crate) struct OrderedMap<K, V> {
     entries: Vec<(K, V)>,
     /// Where each name is, once there are more than a few.
     #[expect(clippy::box_collection, reason = "most maps have none, and there are very many maps")]
-    places: Option<Box<HashMap<K, usize>>>,
+    positions: Option<Box<HashMap<K, usize>>>,
 }
 
 impl<K, V> Default for OrderedMap<K, V> {
     fn default() -> Self {
-        Self { entries: Vec::new(), places: None }
+        Self { entries: Vec::new(), positions: None }
     }
 }
 
@@ -39,16 +39,16 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&V> {
-        self.entries.get(self.place(name)?).map(|(_, value)| value)
+        self.entries.get(self.position(name)?).map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, name: &str) -> Option<&mut V> {
-        let place = self.place(name)?;
+        let place = self.position(name)?;
         self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     pub(crate) fn contains_key(&self, name: &str) -> bool {
-        self.place(name).is_some()
+        self.position(name).is_some()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &V)> {
@@ -73,30 +73,30 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
         if let Some(there) = self.get_mut(name.borrow()) {
             return Some(std::mem::replace(there, value));
         }
-        if let Some(places) = &mut self.places {
+        if let Some(places) = &mut self.positions {
             places.insert(name.clone(), self.entries.len());
         }
         self.entries.push((name, value));
-        if self.places.is_none() && self.entries.len() > FEW {
-            self.note_places();
+        if self.positions.is_none() && self.entries.len() > FEW {
+            self.index_entries();
         }
         None
     }
 
     /// Takes a value out; what came after it moves up.
     pub(crate) fn remove(&mut self, name: &str) -> Option<V> {
-        let (_, value) = self.entries.remove(self.place(name)?);
-        if self.places.is_some() {
-            self.note_places();
+        let (_, value) = self.entries.remove(self.position(name)?);
+        if self.positions.is_some() {
+            self.index_entries();
         }
         Some(value)
     }
 
     /// Takes a value out, and the last one gets its place: quick in a large map.
     pub(crate) fn swap_remove(&mut self, name: &str) -> Option<V> {
-        let place = self.place(name)?;
+        let place = self.position(name)?;
         let (_, value) = self.entries.swap_remove(place);
-        if let Some(places) = &mut self.places {
+        if let Some(places) = &mut self.positions {
             places.remove(name);
             if let Some((moved, _)) = self.entries.get(place) {
                 places.insert(moved.clone(), place);
@@ -105,16 +105,16 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
         Some(value)
     }
 
-    fn place(&self, name: &str) -> Option<usize> {
-        match &self.places {
+    fn position(&self, name: &str) -> Option<usize> {
+        match &self.positions {
             None => self.entries.iter().position(|(known, _)| known.borrow() == name),
             Some(places) => places.get(name).copied(),
         }
     }
 
-    fn note_places(&mut self) {
+    fn index_entries(&mut self) {
         let places = self.entries.iter().enumerate().map(|(place, (name, _))| (name.clone(), place));
-        self.places = Some(Box::new(places.collect()));
+        self.positions = Some(Box::new(places.collect()));
     }
 }
 

@@ -18,7 +18,7 @@ use toolyard_hub::json::Object;
 use toolyard_hub::{ErrorKind, HubError};
 
 pub(crate) use body::Payload;
-pub(crate) use escape::{EncodeSet, escaped};
+pub(crate) use escape::{EncodeSet, percent_encode};
 
 use crate::operation::{Argument, ArgumentLocation, Operation};
 use shallow_value::to_plain_text;
@@ -77,7 +77,7 @@ impl RequestBuildError {
             ),
             Self::Document(why) => {
                 HubError::new(ErrorKind::ToolFailed, format!("{place} cannot be sent: {why}"))
-                    .suggest("the document is at fault")
+                    .with_suggestion("the document is at fault")
             }
             Self::Internal(why) => HubError::new(ErrorKind::Bug, why),
         }
@@ -92,19 +92,19 @@ pub(crate) fn build_request(
 ) -> Result<OperationRequest, RequestBuildError> {
     let given = Object::parse(arguments)
         .map_err(|_| RequestBuildError::Argument("(all)".to_owned(), "must be an object".to_owned()))?;
-    let url = address(operation, base, &given)?;
+    let url = build_url(operation, base, &given)?;
     let mut headers = HeaderMap::new();
-    headers.insert(ACCEPT, accept(operation));
+    headers.insert(ACCEPT, accept_header(operation));
     let mut cookies = Vec::new();
     for argument in &operation.arguments {
         let Some(raw) = given.get(&argument.property) else { continue };
         match argument.place {
             ArgumentLocation::Header => {
-                if let Some((name, value)) = header(argument, raw)? {
+                if let Some((name, value)) = build_header(argument, raw)? {
                     headers.append(name, value);
                 }
             }
-            ArgumentLocation::Cookie => cookies.extend(pairs(argument, raw)),
+            ArgumentLocation::Cookie => cookies.extend(argument_pairs(argument, raw)),
             ArgumentLocation::Path
             | ArgumentLocation::Query
             | ArgumentLocation::QueryString
@@ -112,13 +112,13 @@ pub(crate) fn build_request(
             | ArgumentLocation::BodyField => {}
         }
     }
-    let payload = body::body(operation, &given)?;
+    let payload = body::build_body(operation, &given)?;
     Ok(OperationRequest { url, headers, cookies, payload })
 }
 
 impl OperationRequest {
     /// Writes the cookies down, once all of them are known.
-    pub(crate) fn seal_cookies(&mut self) -> Result<(), RequestBuildError> {
+    pub(crate) fn set_cookie_header(&mut self) -> Result<(), RequestBuildError> {
         if self.cookies.is_empty() {
             return Ok(());
         }
@@ -130,8 +130,11 @@ impl OperationRequest {
 
     /// Adds a pair to the query.
     pub(crate) fn add_to_query(&mut self, name: &str, value: &str) {
-        let pair =
-            format!("{}={}", escaped(name, EncodeSet::Unreserved), escaped(value, EncodeSet::Unreserved));
+        let pair = format!(
+            "{}={}",
+            percent_encode(name, EncodeSet::Unreserved),
+            percent_encode(value, EncodeSet::Unreserved)
+        );
         let query = match self.url.query().filter(|query| !query.is_empty()) {
             Some(query) => format!("{query}&{pair}"),
             None => pair,
@@ -140,15 +143,15 @@ impl OperationRequest {
     }
 }
 
-fn address(operation: &Operation, base: &Url, given: &Object) -> Result<Url, RequestBuildError> {
+fn build_url(operation: &Operation, base: &Url, given: &Object) -> Result<Url, RequestBuildError> {
     let expanded = path::expand(operation, given)?;
     let mut query: Vec<String> =
         base.query().into_iter().chain(expanded.query.as_deref()).map(str::to_owned).collect();
     for argument in &operation.arguments {
         let Some(raw) = given.get(&argument.property) else { continue };
         match argument.place {
-            ArgumentLocation::Query => query.extend(pairs(argument, raw)),
-            ArgumentLocation::QueryString => query.extend(whole_query(argument, raw)),
+            ArgumentLocation::Query => query.extend(argument_pairs(argument, raw)),
+            ArgumentLocation::QueryString => query.extend(serialize_query_string(argument, raw)),
             _ => {}
         }
     }
@@ -174,22 +177,21 @@ fn address(operation: &Operation, base: &Url, given: &Object) -> Result<Url, Req
     Ok(url)
 }
 
-fn pairs(argument: &Argument, raw: &RawValue) -> Vec<String> {
+fn argument_pairs(argument: &Argument, raw: &RawValue) -> Vec<String> {
     let (name, allow) = (argument.wire_name.as_str(), EncodeSet::in_query(argument.allow_reserved));
     let pairs = match &argument.content {
-        Some(media_type) => content(media_type, raw)
-            .map(|text| (escaped(name, EncodeSet::Unreserved), escaped(&text, allow)))
+        Some(media_type) => serialize_content(media_type, raw)
+            .map(|text| (percent_encode(name, EncodeSet::Unreserved), percent_encode(&text, allow)))
             .into_iter()
             .collect(),
-        None => {
-            ParameterSerializer { name, style: argument.style, explode: argument.explode, allow }.pairs(raw)
-        }
+        None => ParameterSerializer { name, style: argument.style, explode: argument.explode, allow }
+            .serialize_pairs(raw),
     };
     pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 /// The whole query: a form where the document says so, and else the text of the value.
-fn whole_query(argument: &Argument, raw: &RawValue) -> Option<String> {
+fn serialize_query_string(argument: &Argument, raw: &RawValue) -> Option<String> {
     let media_type = argument.content.as_deref().unwrap_or_default();
     let is_form = media_type.starts_with("application/x-www-form-urlencoded") && raw.get().starts_with('{');
     if is_form {
@@ -199,19 +201,19 @@ fn whole_query(argument: &Argument, raw: &RawValue) -> Option<String> {
             explode: true,
             allow: EncodeSet::Unreserved,
         };
-        let pairs = writing.pairs(raw).into_iter().map(|(name, value)| format!("{name}={value}"));
+        let pairs = writing.serialize_pairs(raw).into_iter().map(|(name, value)| format!("{name}={value}"));
         return Some(pairs.collect::<Vec<_>>().join("&"));
     }
     let allow = if is_json(media_type) { EncodeSet::Unreserved } else { EncodeSet::Literal };
-    content(media_type, raw).map(|text| escaped(&text, allow))
+    serialize_content(media_type, raw).map(|text| percent_encode(&text, allow))
 }
 
 /// A parameter that is described by a media type: JSON where that says so, and else its text.
-fn content(media_type: &str, raw: &RawValue) -> Option<String> {
+fn serialize_content(media_type: &str, raw: &RawValue) -> Option<String> {
     if is_json(media_type) { Some(raw.get().to_owned()) } else { to_plain_text(raw) }
 }
 
-fn header(
+fn build_header(
     argument: &Argument,
     raw: &RawValue,
 ) -> Result<Option<(HeaderName, HeaderValue)>, RequestBuildError> {
@@ -220,7 +222,7 @@ fn header(
         return Ok(None);
     }
     let value = match &argument.content {
-        Some(media_type) => content(media_type, raw),
+        Some(media_type) => serialize_content(media_type, raw),
         None => {
             let (style, explode) = (argument.style, argument.explode);
             ParameterSerializer { name, style, explode, allow: EncodeSet::Everything }.serialize_text(raw)
@@ -239,7 +241,7 @@ fn header(
     Ok(Some((name, value)))
 }
 
-fn accept(operation: &Operation) -> HeaderValue {
+fn accept_header(operation: &Operation) -> HeaderValue {
     let usual = HeaderValue::from_static("application/json, */*;q=0.5");
     if operation.produces.is_empty() {
         return usual;

@@ -81,14 +81,14 @@ impl BufferedResponse {
     /// The result of the tool. What breaks the tool's output schema is an error: clients throw such a result away, and
     /// would leave their user in the dark about a call that was made.
     pub(crate) async fn into_outcome(self, operation: &Operation) -> Outcome {
-        let body = self.body();
+        let body = self.decode_body();
         if !self.status.is_success() {
-            return self.failure(self.head(&body), &body);
+            return self.failure(self.summary(&body), &body);
         }
         match structured_content::extract_structured_content(operation, &self, &body).await {
             Ok(structured) => {
                 let nothing = body.is_empty() && self.bytes.is_empty();
-                let words = if nothing { Some(self.head(&body)) } else { body.text.clone() };
+                let words = if nothing { Some(self.summary(&body)) } else { body.text.clone() };
                 let mut result = self.content(words, &body);
                 if let Some(structured) = structured {
                     result.set("structuredContent", structured);
@@ -115,22 +115,22 @@ impl BufferedResponse {
     }
 
     fn content(&self, words: Option<String>, body: &ResponseBody) -> Object {
-        let mut content: Vec<Value> = words.map(text).into_iter().collect();
+        let mut content: Vec<Value> = words.map(text_block).into_iter().collect();
         content.extend(body.block.clone());
-        content.extend(self.remark().map(text));
+        content.extend(self.remark().map(text_block));
         let mut result = Object::default();
         result.set("content", to_raw(&content));
         result
     }
 
     fn meta(&self) -> Box<RawValue> {
-        let headers = self.of_interest();
+        let headers = self.notable_headers();
         let headers: Map<String, Value> =
             headers.into_iter().map(|(name, value)| (name, value.into())).collect();
         to_raw(&json!({"dev.toolyard/http": {"status": self.status.as_u16(), "headers": headers}}))
     }
 
-    fn body(&self) -> ResponseBody {
+    fn decode_body(&self) -> ResponseBody {
         let said = content_type(&self.headers);
         let kind = essence(said);
         if self.bytes.is_empty() {
@@ -161,7 +161,7 @@ impl BufferedResponse {
             json!({"type": "audio", "data": data, "mimeType": kind})
         } else {
             let kind = if kind.is_empty() { "application/octet-stream".to_owned() } else { kind };
-            json!({"type": "resource", "resource": {"uri": self.place(), "mimeType": kind, "blob": data}})
+            json!({"type": "resource", "resource": {"uri": self.redacted_url(), "mimeType": kind, "blob": data}})
         };
         ResponseBody { block: Some(block), ..ResponseBody::default() }
     }
@@ -176,13 +176,13 @@ impl BufferedResponse {
     }
 
     /// The status, the headers of interest, and what the server said about it.
-    fn head(&self, body: &ResponseBody) -> String {
+    fn summary(&self, body: &ResponseBody) -> String {
         let mut text = format!("HTTP {}", self.status.as_u16());
         if let Some(reason) = self.status.canonical_reason() {
             text.push(' ');
             text.push_str(reason);
         }
-        for (name, value) in self.of_interest() {
+        for (name, value) in self.notable_headers() {
             text.push_str(&format!("\n{name}: {value}"));
         }
         if let Some(body) = &body.text {
@@ -193,7 +193,7 @@ impl BufferedResponse {
     }
 
     /// Headers of one name are one, as a list.
-    fn of_interest(&self) -> Vec<(String, String)> {
+    fn notable_headers(&self) -> Vec<(String, String)> {
         let wanted = |name: &str| {
             let plain = name.strip_prefix("x-").unwrap_or(name);
             OF_INTEREST.contains(&name)
@@ -230,7 +230,7 @@ impl BufferedResponse {
     }
 
     /// The address without what may be secret in it.
-    fn place(&self) -> String {
+    fn redacted_url(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
         // An address with a host can be without a name and a password.
@@ -254,7 +254,7 @@ impl ResponseBody {
     }
 }
 
-fn text(text: impl AsRef<str>) -> Value {
+fn text_block(text: impl AsRef<str>) -> Value {
     json!({"type": "text", "text": text.as_ref()})
 }
 

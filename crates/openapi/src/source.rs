@@ -27,7 +27,7 @@ use crate::watch::watch_document;
 pub struct OpenApiSource {
     inner: Arc<OpenApiState>,
     stop: CancellationToken,
-    follower: Mutex<Option<JoinHandle<()>>>,
+    watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What the source and its follower share.
@@ -72,7 +72,7 @@ impl OpenApiSource {
         let stop = CancellationToken::new();
         let follower =
             inner.settings.enabled.then(|| tokio::spawn(watch_document(Arc::clone(&inner), stop.clone())));
-        Arc::new(Self { inner, stop, follower: Mutex::new(follower) })
+        Arc::new(Self { inner, stop, watcher: Mutex::new(follower) })
     }
 
     pub fn settings(&self) -> &DocumentSettings {
@@ -82,7 +82,7 @@ impl OpenApiSource {
     /// Stops watching the document. Calls in flight are their callers' to end.
     pub async fn stop(&self) {
         self.stop.cancel();
-        let follower = self.follower.lock().take();
+        let follower = self.watcher.lock().take();
         if let Some(follower) = follower {
             let _ = follower.await;
         }
@@ -116,10 +116,10 @@ impl OpenApiState {
     }
 
     /// The document; waits for it while it is being read for the first time.
-    async fn served(&self) -> Result<Arc<DocumentVersion>, HubError> {
+    async fn wait_for_document(&self) -> Result<Arc<DocumentVersion>, HubError> {
         let or_given_up = |status: &SourceStatus| match self.served.load_full() {
             Some(served) => Some(Ok(served)),
-            None if status.state == SourceState::Starting && !status.settled => None,
+            None if status.state == SourceState::Starting && !status.startup_complete => None,
             None => {
                 let reason = status.reason.as_deref().unwrap_or("it is not served");
                 let message = format!("{} is {}: {reason}", self.settings.name, status.state.label());
@@ -136,7 +136,7 @@ impl OpenApiState {
                 format!("{} offers tools only", self.settings.name),
             ));
         };
-        let served = self.served().await?;
+        let served = self.wait_for_document().await?;
         let Some(operation) = served.operations.get(name) else {
             let message = format!("{} has no operation {name} any more", self.settings.name);
             return Err(HubError::new(ErrorKind::UnknownTool, message));

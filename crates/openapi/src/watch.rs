@@ -26,9 +26,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) async fn watch_document(inner: Arc<OpenApiState>, stop: CancellationToken) {
     let following = async {
-        let mut follower = DocumentWatcher { bringing: DocumentLoader::default(), failures: 0, inner };
+        let mut follower = DocumentWatcher { loader: DocumentLoader::default(), failures: 0, inner };
         loop {
-            let before = follower.stamps();
+            let before = follower.file_versions();
             let stamps = follower.read().await;
             follower.wait(stamps.unwrap_or(before)).await;
         }
@@ -41,18 +41,18 @@ pub(crate) async fn watch_document(inner: Arc<OpenApiState>, stop: CancellationT
 
 struct DocumentWatcher {
     inner: Arc<OpenApiState>,
-    bringing: DocumentLoader,
+    loader: DocumentLoader,
     failures: u32,
 }
 
 impl DocumentWatcher {
     /// Reads the document and serves it; gives back what its files looked like just before.
     async fn read(&mut self) -> Option<FileVersions> {
-        let brought = self.bringing.load(&self.inner).await;
+        let brought = self.loader.load(&self.inner).await;
         match brought {
             Ok(LoadOutcome::Unchanged) => {
                 self.failures = 0;
-                self.forget_failure();
+                self.clear_failure();
                 None
             }
             Ok(LoadOutcome::New(new)) => {
@@ -65,18 +65,18 @@ impl DocumentWatcher {
                     SourceStatus { warnings: new.warnings, ..SourceStatus::new(SourceState::Ready, true) };
                 self.inner.serve(new.served, new.offer);
                 self.inner.set_status(ready);
-                Some(new.stamps)
+                Some(new.file_versions)
             }
             Err(why) => {
                 self.failures = self.failures.saturating_add(1);
-                self.tell(why);
+                self.report_failure(why);
                 None
             }
         }
     }
 
     /// What is served stays served; what could not be had is told.
-    fn tell(&self, why: String) {
+    fn report_failure(&self, why: String) {
         let name = &self.inner.settings.name;
         tracing::warn!(source = %name, why, "the document cannot be used");
         if self.inner.is_serving() {
@@ -86,7 +86,7 @@ impl DocumentWatcher {
             self.inner.set_status(status);
             return;
         }
-        let retry_at = Instant::now() + self.patience();
+        let retry_at = Instant::now() + self.next_delay();
         let failed = SourceStatus {
             reason: Some(why),
             suggestion: Some(LOOK_AT_IT.to_owned()),
@@ -96,7 +96,7 @@ impl DocumentWatcher {
         self.inner.set_status(failed);
     }
 
-    fn forget_failure(&self) {
+    fn clear_failure(&self) {
         let mut status = self.inner.status();
         let before = status.warnings.len();
         status.warnings.retain(|warning| !warning.starts_with(OLD));
@@ -120,13 +120,13 @@ impl DocumentWatcher {
                     }
                 }
             }
-            DocumentLocation::Url(_) => sleep(self.patience()).await,
+            DocumentLocation::Url(_) => sleep(self.next_delay()).await,
             // A text does not change.
             DocumentLocation::Text { .. } => std::future::pending().await,
         }
     }
 
-    fn patience(&self) -> Duration {
+    fn next_delay(&self) -> Duration {
         match (self.failures, &self.inner.settings.location) {
             (0, _) => self.inner.settings.reload_every,
             (_, DocumentLocation::File(_)) => LOOK,
@@ -134,7 +134,7 @@ impl DocumentWatcher {
         }
     }
 
-    fn stamps(&self) -> FileVersions {
+    fn file_versions(&self) -> FileVersions {
         match &self.inner.settings.location {
             DocumentLocation::File(path) => FileVersions::read(std::slice::from_ref(path)),
             DocumentLocation::Url(_) | DocumentLocation::Text { .. } => FileVersions::default(),

@@ -59,13 +59,14 @@ impl Broker {
     /// What the program will find under the names that it mentions.
     pub(crate) fn bindings(&self, code: &str) -> Vec<ToolBinding> {
         let catalog = self.yard.catalog();
-        let seen = self.seen(&catalog);
+        let seen = self.visible_tools(&catalog);
         let spellings = seen.spellings();
         let mut faces: Vec<ToolBinding> = Vec::new();
         for word in identifiers_in(code) {
             // A bare name counts only where the program would have it as a function.
-            let named =
-                seen.tool(word).filter(|tool| tool.full_name.as_str() == word || seen.name(tool) == word);
+            let named = seen
+                .tool(word)
+                .filter(|tool| tool.full_name.as_str() == word || seen.short_name(tool) == word);
             let Some(tool) = named.or_else(|| spellings.get(word).cloned()) else { continue };
             if faces.iter().all(|face| face.full_name != tool.full_name.as_str()) {
                 faces.push(seen.binding(&tool, &spellings));
@@ -91,9 +92,9 @@ impl Broker {
                 looks += usize::from(!matches!(question, ProgramQuestion::Progress { .. }));
                 let most = self.calls.saturating_mul(LOOKS_PER_CALL);
                 let answer = if looks > most {
-                    ProgramReply::Failed(too_many("", "questions", most))
+                    ProgramReply::Failed(limit_exceeded("", "questions", most))
                 } else {
-                    self.look(question).await
+                    self.handle_question(question).await
                 };
                 let _ = reply.send(answer);
                 continue;
@@ -103,7 +104,7 @@ impl Broker {
             }
             calls += 1;
             if calls > self.calls {
-                let _ = reply.send(ProgramReply::Failed(too_many(&tool, "calls", self.calls)));
+                let _ = reply.send(ProgramReply::Failed(limit_exceeded(&tool, "calls", self.calls)));
                 continue;
             }
             // Nothing more is read from the program until there is a place: what waits, waits on its side.
@@ -127,7 +128,7 @@ impl Broker {
     }
 
     /// Everything that is no call.
-    async fn look(&self, question: ProgramQuestion) -> ProgramReply {
+    async fn handle_question(&self, question: ProgramQuestion) -> ProgramReply {
         let catalog = self.yard.catalog();
         match question {
             ProgramQuestion::Call { .. } => {
@@ -135,16 +136,17 @@ impl Broker {
             }
             ProgramQuestion::Binding { tool } => {
                 let face = {
-                    let (seen, name) = (self.seen(&catalog), short(&tool));
+                    let (seen, name) = (self.visible_tools(&catalog), truncate_name(&tool));
                     let spellings = seen.spellings();
                     let found = seen.tool(name).or_else(|| spellings.get(name).cloned());
                     found.map(|found| seen.binding(&found, &spellings))
                 };
                 match face {
                     Some(face) => ProgramReply::Binding(face),
-                    None => {
-                        ProgramReply::Failed(failure_from_error(&tool, &self.unknown(&catalog, &tool).await))
-                    }
+                    None => ProgramReply::Failed(failure_from_error(
+                        &tool,
+                        &self.unknown_tool_error(&catalog, &tool).await,
+                    )),
                 }
             }
             ProgramQuestion::Inspect { tool } => self.inspect(&catalog, &tool).await,
@@ -160,9 +162,11 @@ impl Broker {
     }
 
     async fn inspect(&self, catalog: &Arc<Catalog>, name: &str) -> ProgramReply {
-        match self.seen(catalog).tool(short(name)) {
-            Some(tool) => ProgramReply::Data(ProgramData::Json(inspect::data(&tool))),
-            None => ProgramReply::Failed(failure_from_error(name, &self.unknown(catalog, name).await)),
+        match self.visible_tools(catalog).tool(truncate_name(name)) {
+            Some(tool) => ProgramReply::Data(ProgramData::Json(inspect::tool_json(&tool))),
+            None => {
+                ProgramReply::Failed(failure_from_error(name, &self.unknown_tool_error(catalog, name).await))
+            }
         }
     }
 
@@ -171,7 +175,7 @@ impl Broker {
             wanted.limit = Some(u64::MAX);
         }
         let index = self.indexes.get(catalog).await;
-        let seen = self.seen(catalog);
+        let seen = self.visible_tools(catalog);
         match wanted.find(&seen, &index) {
             Ok(found) => {
                 ProgramReply::Data(ProgramData::Json(to_raw(&SearchArguments::render_json(&seen, &found))))
@@ -181,29 +185,30 @@ impl Broker {
     }
 
     /// Why there is nothing under this name, with what is close to it.
-    async fn unknown(&self, catalog: &Arc<Catalog>, name: &str) -> HubError {
+    async fn unknown_tool_error(&self, catalog: &Arc<Catalog>, name: &str) -> HubError {
         let index = self.indexes.get(catalog).await;
-        let close = similar_names(&self.seen(catalog), &index, short(name));
-        let error = HubError::new(ErrorKind::UnknownTool, format!("there is no tool {}", short(name)));
+        let close = similar_names(&self.visible_tools(catalog), &index, truncate_name(name));
+        let error =
+            HubError::new(ErrorKind::UnknownTool, format!("there is no tool {}", truncate_name(name)));
         match close.as_slice() {
-            [] => error.suggest("search_tools finds tools by what they do"),
+            [] => error.with_suggestion("search_tools finds tools by what they do"),
             some => error
-                .suggest(format!("did you mean {}?", some.join(", ")))
+                .with_suggestion(format!("did you mean {}?", some.join(", ")))
                 .with_details(json!({"close": some})),
         }
     }
 
-    fn seen<'a>(&'a self, catalog: &'a Catalog) -> VisibleTools<'a> {
+    fn visible_tools<'a>(&'a self, catalog: &'a Catalog) -> VisibleTools<'a> {
         VisibleTools { catalog, principal: &self.caller.record.principal, own: &self.own }
     }
 }
 
-fn too_many(tool: &str, what: &str, most: usize) -> crate::program::ToolFailure {
+fn limit_exceeded(tool: &str, what: &str, most: usize) -> crate::program::ToolFailure {
     failure(tool, LIMIT, &format!("a program may make {most} {what}, and this one has made them"), None)
 }
 
 /// As much of a name as is worth looking at.
-fn short(name: &str) -> &str {
+fn truncate_name(name: &str) -> &str {
     &name[..name.floor_char_boundary(LONGEST_NAME)]
 }
 

@@ -13,14 +13,14 @@ pub(crate) struct ProgramLimiter {
     all: Arc<Semaphore>,
     /// Those of each principal that has programs, which wait here first: they must not fill the queue of all.
     own: Mutex<HashMap<String, Arc<Semaphore>>>,
-    most_of_one: usize,
+    per_principal: usize,
 }
 
 /// The right to run one program, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ProgramPermit {
-    _of_all: OwnedSemaphorePermit,
-    _own: OwnedSemaphorePermit,
+    _global: OwnedSemaphorePermit,
+    _per_principal: OwnedSemaphorePermit,
 }
 
 impl ProgramLimiter {
@@ -29,19 +29,19 @@ impl ProgramLimiter {
         Self {
             all: Arc::new(Semaphore::new(most)),
             own: Mutex::default(),
-            most_of_one: most.saturating_sub(1).max(1),
+            per_principal: most.saturating_sub(1).max(1),
         }
     }
 
     /// Waits for a slot. The waiting of one principal are let in one after the other, and so are principals.
     pub(crate) async fn acquire(&self, principal: &Principal) -> Result<ProgramPermit, AcquireError> {
-        let own = self.of(principal).acquire_owned().await?;
+        let own = self.semaphore_for(principal).acquire_owned().await?;
         let of_all = Arc::clone(&self.all).acquire_owned().await?;
-        Ok(ProgramPermit { _of_all: of_all, _own: own })
+        Ok(ProgramPermit { _global: of_all, _per_principal: own })
     }
 
     pub(crate) fn per_principal_limit(&self) -> usize {
-        self.most_of_one
+        self.per_principal
     }
 
     /// Nobody gets a slot any more.
@@ -51,11 +51,11 @@ impl ProgramLimiter {
         own.values().for_each(|own| own.close());
     }
 
-    fn of(&self, principal: &Principal) -> Arc<Semaphore> {
+    fn semaphore_for(&self, principal: &Principal) -> Arc<Semaphore> {
         let mut own = self.own.lock();
         // Who neither runs nor waits for a program holds nothing of its semaphore.
         own.retain(|_, known| Arc::strong_count(known) > 1);
-        let new = || Arc::new(Semaphore::new(self.most_of_one));
+        let new = || Arc::new(Semaphore::new(self.per_principal));
         Arc::clone(own.entry(principal.id().to_owned()).or_insert_with(new))
     }
 }

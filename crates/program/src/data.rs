@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use toolyard_hub::json::{Object, from_text, read_text};
+use toolyard_hub::json::{Object, from_text, parse_untrusted};
 use toolyard_hub::{Outcome, Raw};
 
 use crate::program::{ProgramBlock, ProgramData, ToolFailure};
@@ -16,29 +16,33 @@ use crate::tool_failure::failure;
 const HTTP: &str = "dev.toolyard/http";
 
 /// What a call gave, or how the tool says that it failed. Pieces that were sent ahead come first.
-pub(crate) fn read(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<ProgramData, ToolFailure> {
-    let data = without_http(tool, outcome, ahead)?;
-    Ok(match http(&outcome.body) {
+pub(crate) fn read_outcome(
+    tool: &str,
+    outcome: &Outcome,
+    ahead: Vec<Value>,
+) -> Result<ProgramData, ToolFailure> {
+    let data = read_content(tool, outcome, ahead)?;
+    Ok(match http_metadata(&outcome.body) {
         Some(http) => ProgramData::Http { data: Box::new(data), http },
         None => data,
     })
 }
 
 /// Status and headers of the HTTP answer behind a result.
-fn http(body: &RawValue) -> Option<Raw> {
+fn http_metadata(body: &RawValue) -> Option<Raw> {
     let meta = Object::parse(body).ok()?.remove("_meta")?;
     let http = Object::parse(&meta).ok()?.remove(HTTP)?;
     http.get().starts_with('{').then_some(http)
 }
 
-fn without_http(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<ProgramData, ToolFailure> {
+fn read_content(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<ProgramData, ToolFailure> {
     let mut members = Object::parse(&outcome.body).unwrap_or_default();
     let structured = members.remove("structuredContent").filter(|value| value.get() != "null");
     let content =
         members.remove("content").and_then(|content| serde_json::from_str::<Vec<Raw>>(content.get()).ok());
     let content = content.unwrap_or_default();
     if outcome.failed {
-        let texts: Vec<String> = content.iter().filter_map(|block| text(block)).collect();
+        let texts: Vec<String> = content.iter().filter_map(|block| block_text(block)).collect();
         let message =
             if texts.is_empty() { "the tool says that it failed".to_owned() } else { texts.join("\n") };
         let structured = structured.and_then(|value| serde_json::from_str(value.get()).ok());
@@ -61,7 +65,7 @@ fn without_http(tool: &str, outcome: &Outcome, ahead: Vec<Value>) -> Result<Prog
     match structured {
         Some(value) if blocks.is_empty() => return Ok(ProgramData::Json(value)),
         Some(value) => blocks.push(ProgramBlock::Json(value)),
-        None => blocks.extend(content.iter().map(|block| piece(block))),
+        None => blocks.extend(content.iter().map(|block| parse_block(block))),
     }
     Ok(match (blocks.len(), blocks.pop()) {
         (_, None) => ProgramData::Json(RawValue::NULL.to_owned()),
@@ -96,7 +100,7 @@ fn http_failure(meta: &RawValue, texts: &[String]) -> Option<Map<String, Value>>
         false => texts.get(1).map(String::as_str),
     };
     let body = body.map_or(Value::Null, |body| {
-        let json = read_text(body).and_then(|json| serde_json::from_str(json.get()).ok());
+        let json = parse_untrusted(body).and_then(|json| serde_json::from_str(json.get()).ok());
         json.unwrap_or_else(|| Value::String(body.to_owned()))
     });
     let facts = [("status", status.into()), ("headers", Value::Object(headers)), ("body", body)];
@@ -123,20 +127,22 @@ struct Resource {
 }
 
 /// One block of content. What is not as the protocol says stays JSON.
-fn piece(block: &RawValue) -> ProgramBlock {
-    media(block).or_else(|| text(block).map(words)).unwrap_or_else(|| ProgramBlock::Json(block.to_owned()))
+fn parse_block(block: &RawValue) -> ProgramBlock {
+    parse_media(block)
+        .or_else(|| block_text(block).map(parse_text))
+        .unwrap_or_else(|| ProgramBlock::Json(block.to_owned()))
 }
 
-fn words(text: String) -> ProgramBlock {
-    read_text(&text).map_or(ProgramBlock::Text(text), ProgramBlock::Json)
+fn parse_text(text: String) -> ProgramBlock {
+    parse_untrusted(&text).map_or(ProgramBlock::Text(text), ProgramBlock::Json)
 }
 
-fn text(block: &RawValue) -> Option<String> {
+fn block_text(block: &RawValue) -> Option<String> {
     let told: ContentBlock = serde_json::from_str(block.get()).ok()?;
     told.text.filter(|_| told.r#type == "text")
 }
 
-fn media(block: &RawValue) -> Option<ProgramBlock> {
+fn parse_media(block: &RawValue) -> Option<ProgramBlock> {
     let told: ContentBlock = serde_json::from_str(block.get()).ok()?;
     let (kind, base64, mime_type, uri) = match told.r#type.as_str() {
         "image" => ("image", told.data?, told.mime_type, None),
@@ -161,10 +167,10 @@ mod tests {
     use toolyard_hub::Outcome;
     use toolyard_hub::json::{from_text, to_raw};
 
-    use super::read;
+    use super::read_outcome;
 
     fn given(body: &Value) -> String {
-        format!("{:?}", read("t", &Outcome::success(to_raw(body)), Vec::new()).unwrap())
+        format!("{:?}", read_outcome("t", &Outcome::success(to_raw(body)), Vec::new()).unwrap())
     }
 
     fn content(blocks: &Value) -> String {
@@ -174,7 +180,7 @@ mod tests {
     #[test]
     fn structured_content_comes_first_and_as_it_is() {
         let body = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"result":[1e400,{"b":1,"a":2}]}}"#;
-        let data = read("t", &Outcome::success(from_text(body.to_owned())), Vec::new()).unwrap();
+        let data = read_outcome("t", &Outcome::success(from_text(body.to_owned())), Vec::new()).unwrap();
         assert_eq!(format!("{data:?}"), r#"Json(RawValue({"result":[1e400,{"b":1,"a":2}]}))"#);
         assert_eq!(given(&json!({"structuredContent": [1, 2]})), "Json(RawValue([1,2]))");
         assert_eq!(
@@ -234,10 +240,10 @@ mod tests {
     fn a_tool_that_says_that_it_failed_is_a_failure() {
         let body = json!({"content": [{"type": "text", "text": "no such table"}, {"type": "text", "text": "x"}],
             "structuredContent": {"code": 7}, "isError": true});
-        let failure = read("t", &Outcome::failure(to_raw(&body)), Vec::new()).unwrap_err();
+        let failure = read_outcome("t", &Outcome::failure(to_raw(&body)), Vec::new()).unwrap_err();
         assert_eq!((failure.message.as_str(), failure.kind.as_str()), ("no such table\nx", "tool_failed"));
         assert_eq!(failure.details, Some(json!({"code": 7})));
-        let silent = read("t", &Outcome::failure(to_raw(&json!({}))), Vec::new()).unwrap_err();
+        let silent = read_outcome("t", &Outcome::failure(to_raw(&json!({}))), Vec::new()).unwrap_err();
         assert_eq!(silent.message, "the tool says that it failed");
     }
 
@@ -246,7 +252,7 @@ mod tests {
         let details = |text: &str, meta: Value| {
             let content = json!([{"type": "text", "text": text}]);
             let body = json!({"content": content, "isError": true, "_meta": {"dev.toolyard/http": meta}});
-            read("t", &Outcome::failure(to_raw(&body)), Vec::new()).unwrap_err().details
+            read_outcome("t", &Outcome::failure(to_raw(&body)), Vec::new()).unwrap_err().details
         };
         let meta = json!({"status": 404, "headers": {"retry-after": "7"}});
         assert_eq!(
@@ -262,7 +268,7 @@ mod tests {
     #[test]
     fn what_was_sent_ahead_comes_first() {
         let body = to_raw(&json!({"structuredContent": {"done": true}}));
-        let data = read("t", &Outcome::success(body), vec![json!("one"), json!({"two": 2})]).unwrap();
+        let data = read_outcome("t", &Outcome::success(body), vec![json!("one"), json!({"two": 2})]).unwrap();
         assert_eq!(
             format!("{data:?}"),
             r#"Blocks([Text("one"), Json(RawValue({"two":2})), Json(RawValue({"done":true}))])"#

@@ -88,7 +88,7 @@ fn definition(verb: ProgramTool, settings: &ProgramSettings) -> Value {
         }),
         ProgramTool::ExecuteProgram => json!({
             "name": verb.name(),
-            "description": about_programs(settings),
+            "description": execute_program_description(settings),
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -106,7 +106,7 @@ fn definition(verb: ProgramTool, settings: &ProgramSettings) -> Value {
 }
 
 /// What a model must know to write a script that works the first time.
-fn about_programs(settings: &ProgramSettings) -> String {
+fn execute_program_description(settings: &ProgramSettings) -> String {
     let ProgramSettings { time, memory, output, calls, parallel, python, .. } = settings;
     let python =
         python.as_deref().map_or_else(|| "CPython 3.9 or newer".to_owned(), |it| format!("CPython {it}"));
@@ -141,7 +141,7 @@ fn about_programs(settings: &ProgramSettings) -> String {
 mod tests {
     use serde_json::Value;
 
-    use super::{ProgramTool, about_programs, definition};
+    use super::{ProgramTool, definition, execute_program_description};
     use crate::settings::ProgramSettings;
 
     #[test]
@@ -155,6 +155,6 @@ mod tests {
     #[test]
     fn what_a_model_is_told_about_programs() {
         let settings = ProgramSettings { python: Some("3.12".to_owned()), ..ProgramSettings::default() };
-        insta::assert_snapshot!(about_programs(&settings));
+        insta::assert_snapshot!(execute_program_description(&settings));
     }
 }

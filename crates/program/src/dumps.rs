@@ -11,7 +11,7 @@ const DEEPEST: usize = 200;
 /// A value as Python writes it, indented as if it stood `level` deep.
 pub(crate) fn dumps(value: &RawValue, level: usize) -> String {
     let mut text = String::with_capacity(value.get().len() * 2);
-    Writer { rest: value.get() }.value(level, level + DEEPEST, &mut text);
+    Writer { rest: value.get() }.write_value(level, level + DEEPEST, &mut text);
     text
 }
 
@@ -19,13 +19,13 @@ pub(crate) fn dumps(value: &RawValue, level: usize) -> String {
 pub(crate) fn dumps_text(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 2);
     written.push('"');
-    text.encode_utf16().for_each(|unit| put(unit, &mut written));
+    text.encode_utf16().for_each(|unit| write_escaped(unit, &mut written));
     written.push('"');
     written
 }
 
 /// A line break and the indentation of a level.
-pub(crate) fn line(level: usize) -> String {
+pub(crate) fn newline_indent(level: usize) -> String {
     format!("\n{}", "  ".repeat(level))
 }
 
@@ -35,12 +35,12 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn value(&mut self, level: usize, deepest: usize, into: &mut String) {
+    fn write_value(&mut self, level: usize, deepest: usize, into: &mut String) {
         match self.peek() {
-            Some('{') if level < deepest => self.object(level, deepest, into),
-            Some('[') if level < deepest => self.array(level, deepest, into),
-            Some('{' | '[') => into.push_str(self.whole()),
-            Some('"') => self.text(into),
+            Some('{') if level < deepest => self.write_object(level, deepest, into),
+            Some('[') if level < deepest => self.write_array(level, deepest, into),
+            Some('{' | '[') => into.push_str(self.take_raw_value()),
+            Some('"') => self.write_string(into),
             _ => {
                 let end = self.rest.find([',', '}', ']', ' ', '\n', '\r', '\t']).unwrap_or(self.rest.len());
                 into.push_str(self.take(end));
@@ -48,18 +48,18 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn object(&mut self, level: usize, deepest: usize, into: &mut String) {
+    fn write_object(&mut self, level: usize, deepest: usize, into: &mut String) {
         self.take(1);
         // Of a key that is said twice Python keeps the first place and the last value.
         let mut members: Vec<(String, String)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         while self.peek() == Some('"') {
             let (mut key, mut value) = (String::new(), String::new());
-            self.text(&mut key);
+            self.write_string(&mut key);
             self.peek();
             self.take(1);
             self.peek();
-            self.value(level + 1, deepest, &mut value);
+            self.write_value(level + 1, deepest, &mut value);
             match places.get(&key) {
                 Some(at) => members[*at].1 = value,
                 None => {
@@ -76,12 +76,12 @@ impl<'a> Writer<'a> {
         enclose(into, ('{', '}'), level, members);
     }
 
-    fn array(&mut self, level: usize, deepest: usize, into: &mut String) {
+    fn write_array(&mut self, level: usize, deepest: usize, into: &mut String) {
         self.take(1);
         let mut items = Vec::new();
         while self.peek().is_some_and(|next| next != ']') {
             let mut item = String::new();
-            self.value(level + 1, deepest, &mut item);
+            self.write_value(level + 1, deepest, &mut item);
             items.push(item);
             if self.peek() == Some(',') {
                 self.take(1);
@@ -92,12 +92,12 @@ impl<'a> Writer<'a> {
     }
 
     /// A text, whose escapes are written anew.
-    fn text(&mut self, into: &mut String) {
+    fn write_string(&mut self, into: &mut String) {
         self.take(1);
         into.push('"');
         loop {
             let plain = self.rest.find(['"', '\\']).unwrap_or(self.rest.len());
-            self.take(plain).encode_utf16().for_each(|unit| put(unit, into));
+            self.take(plain).encode_utf16().for_each(|unit| write_escaped(unit, into));
             if !self.rest.starts_with('\\') {
                 break;
             }
@@ -105,14 +105,14 @@ impl<'a> Writer<'a> {
             match escape {
                 Some(b'u') => {
                     let digits = self.take(4);
-                    put(u16::from_str_radix(digits, 16).unwrap_or_default(), into);
+                    write_escaped(u16::from_str_radix(digits, 16).unwrap_or_default(), into);
                 }
-                Some(b'n') => put(10, into),
-                Some(b't') => put(9, into),
-                Some(b'r') => put(13, into),
-                Some(b'b') => put(8, into),
-                Some(b'f') => put(12, into),
-                Some(other) => put(other.into(), into),
+                Some(b'n') => write_escaped(10, into),
+                Some(b't') => write_escaped(9, into),
+                Some(b'r') => write_escaped(13, into),
+                Some(b'b') => write_escaped(8, into),
+                Some(b'f') => write_escaped(12, into),
+                Some(other) => write_escaped(other.into(), into),
                 None => break,
             }
         }
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A value that is not taken apart.
-    fn whole(&mut self) -> &'a str {
+    fn take_raw_value(&mut self) -> &'a str {
         let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<&'a RawValue>();
         let read = stream.next().is_some_and(|read| read.is_ok());
         let end = if read { stream.byte_offset() } else { self.rest.len() };
@@ -153,17 +153,17 @@ fn enclose(
         if at > 0 {
             into.push(',');
         }
-        into.push_str(&line(level + 1));
+        into.push_str(&newline_indent(level + 1));
         into.push_str(&item);
     }
     if many {
-        into.push_str(&line(level));
+        into.push_str(&newline_indent(level));
     }
     into.push(close);
 }
 
 /// One unit of UTF-16: Python writes a letter beyond those as two.
-fn put(unit: u16, into: &mut String) {
+fn write_escaped(unit: u16, into: &mut String) {
     match u8::try_from(unit) {
         Ok(b'"') => into.push_str("\\\""),
         Ok(b'\\') => into.push_str("\\\\"),

@@ -34,7 +34,7 @@ use supervisor::SandboxSupervisor;
 use unsupported::UnsupportedSandbox as SandboxSupervisor;
 
 #[cfg(target_os = "linux")]
-pub use launch::{LaunchSettings, launch, launch_without};
+pub use launch::{LaunchSettings, launch, launch_without_layers};
 pub use layer::SandboxLayer;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{UnsupportedLaunch as LaunchSettings, launch, launch_without};
@@ -108,17 +108,17 @@ impl Engine {
 
     /// Attacks the sandbox now, and says what came of each attack.
     pub async fn run_attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
-        self.house.attacks().await
+        self.house.run_attacks().await
     }
 
     /// Makes one of the attacks, by its name.
     pub async fn run_attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
-        self.house.attack(name).await
+        self.house.run_attack(name).await
     }
 
     /// The process that all programs are forks of, while there is one.
-    pub fn process(&self) -> Option<u32> {
-        self.house.process()
+    pub fn pid(&self) -> Option<u32> {
+        self.house.pid()
     }
 
     /// Ends Python and every program that is running. The next program would start it again.

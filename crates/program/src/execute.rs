@@ -36,7 +36,7 @@ pub(crate) struct ExecuteArguments {
 
 impl ExecuteArguments {
     /// The time that it gets, of what its caller still has.
-    fn time(&self, most: Duration, left: Duration) -> Duration {
+    fn time_limit(&self, most: Duration, left: Duration) -> Duration {
         let wanted = self.timeout_ms.map_or(most, Duration::from_millis);
         wanted.min(most).min(left.saturating_sub(MARGIN).max(left / 2))
     }
@@ -53,22 +53,22 @@ impl ProgramSource {
         let (deadline, most) = (broker.caller.deadline.clone(), self.settings.time);
         // Those that wait are let in one after the other.
         let waiting = self.slots.acquire(&broker.caller.record.principal);
-        let slot = tokio::time::timeout(order.time(most, deadline.remaining()), waiting).await;
+        let slot = tokio::time::timeout(order.time_limit(most, deadline.remaining()), waiting).await;
         let Ok(Ok(_slot)) = slot else {
             let message = format!(
                 "the program did not start in its time: {} run at once, {} of one principal",
                 self.settings.programs,
                 self.slots.per_principal_limit()
             );
-            return Err(HubError::new(ErrorKind::TimedOut, message).suggest("try again later"));
+            return Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("try again later"));
         };
         let limits = ProgramLimits {
-            time: order.time(most, deadline.remaining()),
+            time: order.time_limit(most, deadline.remaining()),
             memory: self.settings.memory,
             output: self.settings.output,
         };
         let program = Program {
-            faces: broker.bindings(&order.code),
+            bindings: broker.bindings(&order.code),
             code: order.code,
             limits: limits.clone(),
             printed: self.followed.lock().take().unwrap_or_default(),
@@ -84,15 +84,15 @@ impl ProgramSource {
         };
         let (ended, ()) = tokio::join!(running, Arc::clone(&broker).serve(asking));
         Ok(match ended {
-            Ok(ending) => answer(&ending, &limits),
-            Err(unavailable) => cannot(&unavailable),
+            Ok(ending) => render_outcome(&ending, &limits),
+            Err(unavailable) => unavailable_outcome(&unavailable),
         })
     }
 }
 
 /// What is said of a program that has ended.
-fn answer(ending: &ProgramOutcome, limits: &ProgramLimits) -> Outcome {
-    let (word, trouble) = match &ending.how {
+fn render_outcome(ending: &ProgramOutcome, limits: &ProgramLimits) -> Outcome {
+    let (word, trouble) = match &ending.exit_reason {
         ExitReason::Finished => ("succeeded", None),
         ExitReason::Unfinished => ("unfinished", None),
         ExitReason::Raised { traceback } => ("raised", Some(traceback.trim_end().to_owned())),
@@ -117,19 +117,19 @@ fn answer(ending: &ProgramOutcome, limits: &ProgramLimits) -> Outcome {
             ("broke", Some(format!("The program was stopped, because it broke the rules: {why}")))
         }
     };
-    let failed = ending.how != ExitReason::Finished;
+    let failed = ending.exit_reason != ExitReason::Finished;
     let header = if failed { "[Script failed]" } else { "[Script executed successfully]" };
     // An empty line is something, too.
     let silent = ending.printed == ProgramOutput::default();
     let value = ending.value.as_ref().filter(|_| silent && !failed);
     let printed = match (silent, value, failed) {
-        (false, ..) => said(&ending.printed, limits),
-        (true, Some(value), _) => last_value(value, limits),
+        (false, ..) => render_output(&ending.printed, limits),
+        (true, Some(value), _) => render_last_value(value, limits),
         (true, None, false) => format!("{NOTHING_PRINTED} Use print(...) to show what you need"),
         (true, None, true) => NOTHING_PRINTED.to_owned(),
     };
-    let unfinished = ending.unfinished.iter().map(not_finished);
-    let unawaited = ending.unawaited.iter().map(never_made);
+    let unfinished = ending.unfinished.iter().map(render_unfinished);
+    let unawaited = ending.unawaited.iter().map(render_unawaited);
     let pieces = [Some(header.to_owned()), Some(printed), trouble].into_iter().flatten();
     let text = pieces.chain(unfinished).chain(unawaited).collect::<Vec<_>>().join("\n");
     let mut body = json!({"content": [{"type": "text", "text": text}]});
@@ -147,7 +147,7 @@ fn answer(ending: &ProgramOutcome, limits: &ProgramLimits) -> Outcome {
 }
 
 /// What the last line came to, on lines of its own.
-fn last_value(value: &LastValue, limits: &ProgramLimits) -> String {
+fn render_last_value(value: &LastValue, limits: &ProgramLimits) -> String {
     let shown = format!("{NOTHING_PRINTED} The value of the last expression:\n{}", value.text);
     if value.left_out == 0 {
         return shown;
@@ -155,7 +155,7 @@ fn last_value(value: &LastValue, limits: &ProgramLimits) -> String {
     format!("{shown}\n[Output cut: {} more bytes; a program may print {}]", value.left_out, limits.output)
 }
 
-fn not_finished(UnfinishedTask { call, line, at, why }: &UnfinishedTask) -> String {
+fn render_unfinished(UnfinishedTask { call, line, at, why }: &UnfinishedTask) -> String {
     let made = line.map(|line| format!("line {line}: ")).unwrap_or_default();
     let at = at.filter(|at| Some(*at) != *line);
     let waits = |before: &str| at.map(|at| format!("{before}in line {at}")).unwrap_or_default();
@@ -174,14 +174,14 @@ fn not_finished(UnfinishedTask { call, line, at, why }: &UnfinishedTask) -> Stri
     format!("[Not finished] {made}{call}(...) {why}")
 }
 
-fn never_made(UnawaitedCall { call, line }: &UnawaitedCall) -> String {
+fn render_unawaited(UnawaitedCall { call, line }: &UnawaitedCall) -> String {
     format!(
         "[Not awaited] line {line}: {call}(...) was not called, because nobody awaited it; write `await` before it"
     )
 }
 
 /// What was printed, without the end of its last line, and marked where something is missing.
-fn said(printed: &ProgramOutput, limits: &ProgramLimits) -> String {
+fn render_output(printed: &ProgramOutput, limits: &ProgramLimits) -> String {
     let text = printed.text.strip_suffix('\n').unwrap_or(&printed.text);
     if printed.left_out == 0 {
         return text.to_owned();
@@ -191,7 +191,7 @@ fn said(printed: &ProgramOutput, limits: &ProgramLimits) -> String {
 }
 
 /// There is no way to run programs here.
-fn cannot(unavailable: &SandboxUnavailable) -> Outcome {
+fn unavailable_outcome(unavailable: &SandboxUnavailable) -> Outcome {
     let SandboxUnavailable { reason, suggestion } = unavailable;
     let mut text = format!("[Script not executed] Programs cannot be run here: {reason}");
     if let Some(suggestion) = suggestion {
@@ -209,7 +209,7 @@ mod tests {
 
     use serde_json::Value;
 
-    use super::{ExecuteArguments, answer, cannot};
+    use super::{ExecuteArguments, render_outcome, unavailable_outcome};
     use crate::program::{
         ExitReason, ProgramLimits, ProgramOutcome, ProgramOutput, SandboxUnavailable, UnawaitedCall,
     };
@@ -221,7 +221,7 @@ mod tests {
     }
 
     fn told_of(ending: &ProgramOutcome, limits: &ProgramLimits) -> String {
-        let outcome = answer(ending, limits);
+        let outcome = render_outcome(ending, limits);
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         assert_eq!(body["isError"] == true, outcome.failed);
         format!("{}\n{}", body["content"][0]["text"].as_str().unwrap(), body["_meta"])
@@ -271,7 +271,8 @@ mod tests {
     #[test]
     fn where_programs_cannot_run_the_answer_says_why_and_what_to_do() {
         let suggestion = Some("install python3".to_owned());
-        let outcome = cannot(&SandboxUnavailable { reason: "there is no python3".to_owned(), suggestion });
+        let outcome =
+            unavailable_outcome(&SandboxUnavailable { reason: "there is no python3".to_owned(), suggestion });
         assert!(outcome.failed);
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         assert_eq!(
@@ -283,7 +284,8 @@ mod tests {
     #[test]
     fn a_program_gets_no_more_time_than_its_caller_has() {
         let (most, second) = (Duration::from_secs(300), Duration::from_secs(1));
-        let time = |timeout_ms, left| ExecuteArguments { code: String::new(), timeout_ms }.time(most, left);
+        let time =
+            |timeout_ms, left| ExecuteArguments { code: String::new(), timeout_ms }.time_limit(most, left);
         assert_eq!(time(None, 1_000 * second), most);
         assert_eq!(time(Some(1_500), 1_000 * second), Duration::from_millis(1_500));
         assert_eq!(time(Some(9_000_000), 1_000 * second), most);

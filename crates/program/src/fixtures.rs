@@ -19,7 +19,7 @@ pub(crate) struct FakeSource {
 }
 
 impl FakeSource {
-    pub(crate) fn working<F>(
+    pub(crate) fn with_handler<F>(
         name: &str,
         tools: &[Value],
         work: impl Fn(SourceCall) -> F + Send + Sync + 'static,
@@ -43,8 +43,8 @@ impl FakeSource {
     }
 
     /// One that nobody calls.
-    pub(crate) fn offering(name: &str, tools: &[Value]) -> Arc<dyn Source> {
-        Self::working(name, tools, |_| async {
+    pub(crate) fn with_tools(name: &str, tools: &[Value]) -> Arc<dyn Source> {
+        Self::with_handler(name, tools, |_| async {
             Ok(Outcome::success(to_raw(&serde_json::json!({"content": []}))))
         })
     }
@@ -72,7 +72,7 @@ impl Source for FakeSource {
 
 /// A tool as a catalog holds it.
 pub(crate) fn tool(definition: &Value) -> Arc<ToolEntry> {
-    let catalog = Catalog::build(&[FakeSource::offering("s", std::slice::from_ref(definition))]);
+    let catalog = Catalog::build(&[FakeSource::with_tools("s", std::slice::from_ref(definition))]);
     Arc::clone(&catalog.tools()[0])
 }
 

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text};
 use toolyard_hub::{Raw, ToolEntry};
 
-use crate::dumps::{dumps, dumps_text, line};
+use crate::dumps::{dumps, dumps_text, newline_indent};
 use crate::signature::Signature;
 use crate::visible_tools::VisibleTools;
 
@@ -22,7 +22,7 @@ pub(crate) fn describe_tool(tool: &ToolEntry) -> String {
         ("description", as_said("description")),
         ("inputSchema", as_said("inputSchema")),
     ];
-    match members.get("outputSchema").filter(|schema| says_something(schema)) {
+    match members.get("outputSchema").filter(|schema| is_truthy_schema(schema)) {
         Some(schema) => entries.push(("outputSchema", dumps(schema, 1))),
         None => {
             entries.push(("outputSchema", "null".to_owned()));
@@ -30,18 +30,18 @@ pub(crate) fn describe_tool(tool: &ToolEntry) -> String {
         }
     }
     let entries: Vec<String> =
-        entries.iter().map(|(key, value)| format!("{}\"{key}\": {value}", line(1))).collect();
+        entries.iter().map(|(key, value)| format!("{}\"{key}\": {value}", newline_indent(1))).collect();
     format!("{{{}\n}}", entries.join(","))
 }
 
 /// The same as data.
-pub(crate) fn data(tool: &ToolEntry) -> Raw {
+pub(crate) fn tool_json(tool: &ToolEntry) -> Raw {
     from_text(describe_tool(tool))
 }
 
 /// What is beside it: how a program calls the tool.
 pub(crate) fn describe_usage(seen: &VisibleTools<'_>, tool: &Arc<ToolEntry>) -> String {
-    Signature::from_tool(tool).definition(seen.name(tool))
+    Signature::from_tool(tool).definition(seen.short_name(tool))
 }
 
 pub(crate) fn not_found(name: &str) -> String {
@@ -49,7 +49,7 @@ pub(crate) fn not_found(name: &str) -> String {
 }
 
 /// Whether Python would take it for true: an empty schema says as much as none.
-fn says_something(schema: &RawValue) -> bool {
+fn is_truthy_schema(schema: &RawValue) -> bool {
     let nothing = |text: &str| matches!(text, "null" | "false" | "{}" | "[]" | "\"\"" | "0" | "0.0" | "-0");
     let text: String = schema.get().chars().take(16).filter(|letter| !letter.is_whitespace()).collect();
     schema.get().len() > 16 || !nothing(&text)

@@ -27,7 +27,7 @@ mod visible_tools;
 pub use engine::fuzzing;
 pub use engine::{
     AttackOutcome, AttackReport, Engine, EngineSettings, LaunchSettings, SandboxInfo, SandboxLayer, launch,
-    launch_without,
+    launch_without_layers,
 };
 pub use execute::{META, NOTHING_PRINTED};
 pub use program::{

@@ -12,7 +12,7 @@ use toolyard_hub::Raw;
 pub struct Program {
     pub code: String,
     /// The tools whose names the code mentions. Others are asked for when the program looks them up.
-    pub faces: Vec<ToolBinding>,
+    pub bindings: Vec<ToolBinding>,
     pub limits: ProgramLimits,
     /// What it has printed so far, for whoever wants to see it before the end; no more than the limits allow.
     pub printed: watch::Sender<Vec<u8>>,
@@ -132,13 +132,13 @@ pub struct ProgramOutcome {
     pub unfinished: Vec<UnfinishedTask>,
     /// The value of its last line, where that is an expression and nothing was printed.
     pub value: Option<LastValue>,
-    pub how: ExitReason,
+    pub exit_reason: ExitReason,
 }
 
 impl ProgramOutcome {
     /// One that has printed this and left nothing behind.
-    pub fn new(how: ExitReason, printed: ProgramOutput) -> Self {
-        Self { printed, unawaited: Vec::new(), unfinished: Vec::new(), value: None, how }
+    pub fn new(exit_reason: ExitReason, printed: ProgramOutput) -> Self {
+        Self { printed, unawaited: Vec::new(), unfinished: Vec::new(), value: None, exit_reason }
     }
 }
 

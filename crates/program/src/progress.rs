@@ -26,7 +26,7 @@ impl ProgressMeter {
         if said.progress.is_finite() && at.value.is_none_or(|value| said.progress > value) {
             at.value = Some(said.progress);
             at.total = said.total;
-            client.progress(said);
+            client.report_progress(said);
         }
     }
 
@@ -40,7 +40,7 @@ impl ProgressMeter {
         let far = said.total.map_or_else(|| format!("{progress}"), |total| format!("{progress} of {total}"));
         let colon = if message.is_empty() { "" } else { ": " };
         let message = Some(format!("{tool} ({far}){colon}{message}"));
-        client.progress(Progress { progress: value, total: at.total, message });
+        client.report_progress(Progress { progress: value, total: at.total, message });
     }
 }
 

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolyard_hub::{Catalog, ErrorKind, HubError, ToolEntry};
 
-use crate::shapes::prose;
+use crate::shapes::sanitize_description;
 use crate::signature::Signature;
 use crate::visible_tools::VisibleTools;
 pub(crate) use index::SearchIndex;
@@ -103,7 +103,7 @@ impl SearchArguments {
         if let Some(server) = server
             && !seen.tools().any(|tool| tool.source.as_str() == server)
         {
-            return Err(no_server(seen, server));
+            return Err(unknown_server_error(seen, server));
         }
         let wanted = |tool: &&Arc<ToolEntry>| {
             seen.is_visible(tool) && server.is_none_or(|server| tool.source.as_str() == server)
@@ -119,7 +119,7 @@ impl SearchArguments {
                 let place = tools.iter().position(|tool| tool.full_name.as_str() == last);
                 place.map(|at| at + 1).ok_or_else(|| {
                     HubError::new(ErrorKind::InvalidArguments, "this cursor is of a list that has changed")
-                        .suggest("ask again without a cursor")
+                        .with_suggestion("ask again without a cursor")
                 })?
             }
         };
@@ -153,19 +153,19 @@ impl SearchArguments {
                     put(format_args!("\n\n{}:", tool.source));
                     server = Some(&tool.source);
                 }
-                let line = one_line(tool);
+                let line = summary(tool);
                 let dash = if line.is_empty() { "" } else { " - " };
                 put(format_args!("\n{}{dash}{line}", tool.full_name));
             }
         } else {
             put(format_args!("{} of {} tools that fit, best first.", found.tools.len(), found.all));
             for tool in &found.tools {
-                let line = one_line(tool);
+                let line = summary(tool);
                 put(format_args!("\n\n{}", tool.full_name));
                 if !line.is_empty() {
                     put(format_args!("\n  {line}"));
                 }
-                put(format_args!("\n  {}", Signature::from_tool(tool).line(seen.name(tool))));
+                put(format_args!("\n  {}", Signature::from_tool(tool).declaration(seen.short_name(tool))));
             }
         }
         if let Some(next) = &found.next {
@@ -180,8 +180,8 @@ impl SearchArguments {
             json!({
                 "name": tool.full_name.as_str(),
                 "server": tool.source.as_str(),
-                "description": one_line(tool),
-                "signature": Signature::from_tool(tool).line(seen.name(tool)),
+                "description": summary(tool),
+                "signature": Signature::from_tool(tool).declaration(seen.short_name(tool)),
             })
         });
         tools.collect()
@@ -212,7 +212,7 @@ pub(crate) fn similar_names(seen: &VisibleTools<'_>, index: &SearchIndex, name: 
     close
 }
 
-fn no_server(seen: &VisibleTools<'_>, server: &str) -> HubError {
+fn unknown_server_error(seen: &VisibleTools<'_>, server: &str) -> HubError {
     let mut servers: Vec<&str> = seen.tools().map(|tool| tool.source.as_str()).collect();
     servers.dedup();
     let short: String = server.chars().take(100).collect();
@@ -220,17 +220,18 @@ fn no_server(seen: &VisibleTools<'_>, server: &str) -> HubError {
         HubError::new(ErrorKind::InvalidArguments, format!("there is no server {short} that offers tools"));
     match servers.len() {
         0 => error,
-        1..=20 => error.suggest(format!("there are {}", servers.join(", "))),
-        many => error.suggest(format!("there are {many} servers; a search without one looks at all of them")),
+        1..=20 => error.with_suggestion(format!("there are {}", servers.join(", "))),
+        many => error
+            .with_suggestion(format!("there are {many} servers; a search without one looks at all of them")),
     }
 }
 
 /// What a tool does, in one line.
-fn one_line(tool: &ToolEntry) -> String {
+fn summary(tool: &ToolEntry) -> String {
     let said = tool.description.as_deref().unwrap_or_default();
     let said = if said.trim().is_empty() && tool.title != tool.raw_name { tool.title.as_str() } else { said };
     let first = said.trim().lines().next().unwrap_or_default();
-    let line = prose(first);
+    let line = sanitize_description(first);
     if line.chars().count() <= LINE {
         return line;
     }

@@ -5,6 +5,6 @@ mod naming;
 mod python;
 mod schema;
 
-pub use naming::{TypeNames, prose};
+pub use naming::{TypeNames, sanitize_description};
 pub use python::{UnionSyntax, python_literal, python_string, python_type};
 pub use schema::{RecordField, Shape, ShapeReader, TypeBody, TypeDeclaration};

@@ -9,8 +9,8 @@ use toolyard_hub::ToolEntry;
 
 use crate::python_names::is_identifier;
 use crate::shapes::{
-    RecordField, Shape, ShapeReader, TypeBody, TypeDeclaration, TypeNames, UnionSyntax, prose,
-    python_literal, python_string, python_type,
+    RecordField, Shape, ShapeReader, TypeBody, TypeDeclaration, TypeNames, UnionSyntax, python_literal,
+    python_string, python_type, sanitize_description,
 };
 
 mod docstring;
@@ -74,20 +74,20 @@ impl Signature {
         let mut names = TypeNames::new(&[]);
         let input = parse(tool.input_schema.get());
         let mut reader = ShapeReader::new(&input, &mut names);
-        let root = reader.root("arguments", "");
-        let declared = DeclaredTypes::of(reader.finish());
+        let root = reader.read_root("arguments", "");
+        let declared = DeclaredTypes::new(reader.finish());
         let (parameters, others) = match declared.body(&root) {
             Some(TypeBody::Record { fields, open }) => {
-                (declared.parameters(fields), open_or_not(&input, *open))
+                (declared.parameters(fields), record_extra_arguments(&input, *open))
             }
-            _ => (Vec::new(), without_names(&input)),
+            _ => (Vec::new(), unnamed_extra_arguments(&input)),
         };
         let output = tool.output_schema.as_ref().map(|schema| parse(schema.get()));
-        let returns = output.map_or_else(unknown, |output| {
+        let returns = output.map_or_else(any_type, |output| {
             let mut names = TypeNames::new(&[]);
             let mut reader = ShapeReader::new(&output, &mut names);
-            let root = reader.root("result", "");
-            DeclaredTypes::of(reader.finish()).typed(&root, 0)
+            let root = reader.read_root("result", "");
+            DeclaredTypes::new(reader.finish()).resolve_type(&root, 0)
         });
         Self { parameters, others, returns, description: tool.description.clone().unwrap_or_default() }
     }
@@ -98,7 +98,7 @@ impl Signature {
     }
 
     /// How many of them are required.
-    pub(crate) fn required(&self) -> usize {
+    pub(crate) fn required_count(&self) -> usize {
         self.parameters.iter().filter(|parameter| parameter.required).count()
     }
 
@@ -113,18 +113,18 @@ impl Signature {
     }
 
     /// `async def name(ticker: str, limit: int | None = None) -> list[dict]`
-    pub(crate) fn line(&self, name: &str) -> String {
+    pub(crate) fn declaration(&self, name: &str) -> String {
         let function =
             if is_identifier(name) { name.to_owned() } else { format!("tools[{}]", python_string(name)) };
-        format!("async def {function}({}) -> {}", self.said().join(", "), self.returns.name)
+        format!("async def {function}({}) -> {}", self.render_parameters().join(", "), self.returns.name)
     }
 
-    fn said(&self) -> Vec<String> {
+    fn render_parameters(&self) -> Vec<String> {
         let (words, odd): (Vec<&Parameter>, Vec<&Parameter>) =
             self.parameters.iter().partition(|parameter| is_identifier(&parameter.key));
-        let mut said: Vec<String> = words.iter().map(|parameter| parameter.said()).collect();
+        let mut said: Vec<String> = words.iter().map(|parameter| parameter.render()).collect();
         if !odd.is_empty() {
-            let odd = odd.iter().map(|one| format!("{}: {}", python_string(&one.key), one.type_said()));
+            let odd = odd.iter().map(|one| format!("{}: {}", python_string(&one.key), one.annotation()));
             said.push(format!("**{{{}}}", odd.collect::<Vec<_>>().join(", ")));
         } else if self.others == ExtraArguments::Allow {
             said.push("**others: Any".to_owned());
@@ -134,35 +134,35 @@ impl Signature {
 }
 
 impl Parameter {
-    fn type_said(&self) -> String {
+    fn annotation(&self) -> String {
         let may_be_none =
             self.nullable || self.typed.name == "Any" || self.required || self.default.is_some();
         if may_be_none { self.typed.name.clone() } else { format!("{} | None", self.typed.name) }
     }
 
-    fn said(&self) -> String {
+    fn render(&self) -> String {
         let default = match (&self.default, self.required) {
             (_, true) => String::new(),
             (Some(default), false) => format!(" = {default}"),
             (None, false) => " = None".to_owned(),
         };
-        format!("{}: {}{default}", self.key, self.type_said())
+        format!("{}: {}{default}", self.key, self.annotation())
     }
 }
 
-fn unknown() -> PythonType {
+fn any_type() -> PythonType {
     PythonType { name: "Any".to_owned(), fields: Vec::new() }
 }
 
 /// Most schemas say nothing about other keys and mean none, unless other keys are described in another way.
-fn open_or_not(schema: &Value, open: bool) -> ExtraArguments {
+fn record_extra_arguments(schema: &Value, open: bool) -> ExtraArguments {
     let more = ["patternProperties", "dependentSchemas", "if", "unevaluatedProperties"];
     let more = more.iter().any(|key| schema.get(*key).is_some());
     if open || more { ExtraArguments::Allow } else { ExtraArguments::Deny }
 }
 
 /// A schema that names no keys takes any, unless it says that it takes none.
-fn without_names(schema: &Value) -> ExtraArguments {
+fn unnamed_extra_arguments(schema: &Value) -> ExtraArguments {
     let plain = ["$ref", "anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(*key).is_none());
     let none = schema.get("additionalProperties") == Some(&Value::Bool(false));
     let empty =
@@ -179,7 +179,7 @@ struct DeclaredTypes {
 }
 
 impl DeclaredTypes {
-    fn of(declared: Vec<TypeDeclaration>) -> Self {
+    fn new(declared: Vec<TypeDeclaration>) -> Self {
         let bodies = declared.into_iter().map(|one| (one.name, one.body)).collect();
         Self { bodies, left: Cell::new(MOST_SHAPES) }
     }
@@ -204,30 +204,32 @@ impl DeclaredTypes {
         });
         Parameter {
             key: field.key.clone(),
-            typed: self.typed(&field.shape, 0),
+            typed: self.resolve_type(&field.shape, 0),
             required: field.required,
             default,
-            description: prose(&field.description),
-            nullable: self.takes_null(&field.shape, 0),
+            description: sanitize_description(&field.description),
+            nullable: self.accepts_null(&field.shape, 0),
         }
     }
 
     /// Whether there is still something left to look with.
-    fn goes_on(&self) -> bool {
+    fn try_consume_budget(&self) -> bool {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
         left > 0
     }
 
-    fn takes_null(&self, shape: &Shape, depth: usize) -> bool {
+    fn accepts_null(&self, shape: &Shape, depth: usize) -> bool {
         match shape {
             Shape::Unknown | Shape::Null => true,
             Shape::Literal(values) => values.contains(&Value::Null),
-            Shape::Union(parts) => parts.iter().any(|part| self.takes_null(part, depth)),
-            Shape::Named(_) if depth < docstring::DEEPEST && self.goes_on() => match self.body(shape) {
-                Some(TypeBody::Alias(inner)) => self.takes_null(inner, depth + 1),
-                Some(TypeBody::Record { .. }) | None => false,
-            },
+            Shape::Union(parts) => parts.iter().any(|part| self.accepts_null(part, depth)),
+            Shape::Named(_) if depth < docstring::DEEPEST && self.try_consume_budget() => {
+                match self.body(shape) {
+                    Some(TypeBody::Alias(inner)) => self.accepts_null(inner, depth + 1),
+                    Some(TypeBody::Record { .. }) | None => false,
+                }
+            }
             // A type that leads in a circle says nothing about what it takes.
             Shape::Named(_) => true,
             Shape::Boolean
@@ -239,30 +241,30 @@ impl DeclaredTypes {
         }
     }
 
-    fn typed(&self, shape: &Shape, depth: usize) -> PythonType {
+    fn resolve_type(&self, shape: &Shape, depth: usize) -> PythonType {
         let mut fields = Vec::new();
-        let name = self.said(shape, depth, &mut fields);
+        let name = self.render_type(shape, depth, &mut fields);
         PythonType { name, fields }
     }
 
     /// A shape in Python's words. Objects are dicts, whose fields are gathered beside.
-    fn said(&self, shape: &Shape, depth: usize, fields: &mut Vec<Entry>) -> String {
-        if !self.goes_on() {
+    fn render_type(&self, shape: &Shape, depth: usize, fields: &mut Vec<Entry>) -> String {
+        if !self.try_consume_budget() {
             return "Any".to_owned();
         }
         if let Shape::Literal(values) = shape
             && values.len() > MOST_VALUES
         {
-            return kinds(values);
+            return type_names(values);
         }
         // Shapes that are made of others are taken apart here; the rest needs no fields.
         match shape {
-            Shape::List(item) => format!("list[{}]", self.said(item, depth, fields)),
-            Shape::Map(value) => format!("dict[str, {}]", self.said(value, depth, fields)),
+            Shape::List(item) => format!("list[{}]", self.render_type(item, depth, fields)),
+            Shape::Map(value) => format!("dict[str, {}]", self.render_type(value, depth, fields)),
             Shape::Union(parts) => {
                 let mut said: Vec<String> = Vec::new();
                 for part in parts {
-                    let part = self.said(part, depth, fields);
+                    let part = self.render_type(part, depth, fields);
                     if !said.contains(&part) {
                         said.push(part);
                     }
@@ -272,11 +274,11 @@ impl DeclaredTypes {
             Shape::Named(name) => match self.bodies.get(name) {
                 _ if depth >= docstring::DEEPEST => "Any".to_owned(),
                 Some(TypeBody::Record { fields: inner, .. }) => {
-                    let entries = inner.iter().take_while(|_| self.goes_on());
+                    let entries = inner.iter().take_while(|_| self.try_consume_budget());
                     fields.extend(entries.map(|field| self.entry(field, depth + 1)));
                     "dict".to_owned()
                 }
-                Some(TypeBody::Alias(inner)) => self.said(inner, depth + 1, fields),
+                Some(TypeBody::Alias(inner)) => self.render_type(inner, depth + 1, fields),
                 None => "Any".to_owned(),
             },
             simple => python_type(simple, UnionSyntax::Bars, &mut |_| "Any".to_owned()),
@@ -287,17 +289,17 @@ impl DeclaredTypes {
         Entry {
             key: field.key.clone(),
             typed: if depth >= docstring::DEEPEST {
-                self.flat(&field.shape)
+                self.shallow_type(&field.shape)
             } else {
-                self.typed(&field.shape, depth)
+                self.resolve_type(&field.shape, depth)
             },
             required: field.required,
-            description: prose(&field.description),
+            description: sanitize_description(&field.description),
         }
     }
 
     /// The type of something too deep down to be taken apart.
-    fn flat(&self, shape: &Shape) -> PythonType {
+    fn shallow_type(&self, shape: &Shape) -> PythonType {
         let name = match (shape, self.body(shape)) {
             (_, Some(TypeBody::Record { .. })) => "dict".to_owned(),
             (Shape::List(_), _) => "list".to_owned(),
@@ -310,7 +312,7 @@ impl DeclaredTypes {
 }
 
 /// The types of values that are too many to name.
-fn kinds(values: &[Value]) -> String {
+fn type_names(values: &[Value]) -> String {
     let mut kinds: Vec<&str> = Vec::new();
     for value in values {
         let kind = match value {

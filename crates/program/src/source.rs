@@ -59,7 +59,7 @@ impl ProgramSource {
     }
 
     /// What the next program prints, all of it so far, as it prints it.
-    pub fn follow_next(&self) -> watch::Receiver<Vec<u8>> {
+    pub fn watch_next_output(&self) -> watch::Receiver<Vec<u8>> {
         let (printing, printed) = watch::channel(Vec::new());
         *self.followed.lock() = Some(printing);
         printed
@@ -86,14 +86,14 @@ impl ProgramSource {
             meta: call.meta,
             client: call.client,
         };
-        yard.settle(self.settings.start_wait).await;
+        yard.wait_for_startup(self.settings.start_wait).await;
         match ProgramTool::from_name(&name).ok_or_else(unknown)? {
-            ProgramTool::InspectTool => {
-                Ok(self.inspect(&yard, &caller, &read::<InspectArguments>(&arguments)?.tool_name).await)
-            }
-            ProgramTool::SearchTools => self.search(&yard, &caller, &read(&arguments)?).await,
+            ProgramTool::InspectTool => Ok(self
+                .inspect(&yard, &caller, &parse_arguments::<InspectArguments>(&arguments)?.tool_name)
+                .await),
+            ProgramTool::SearchTools => self.search(&yard, &caller, &parse_arguments(&arguments)?).await,
             ProgramTool::ExecuteProgram => {
-                let order = read(&arguments)?;
+                let order = parse_arguments(&arguments)?;
                 let broker = Broker {
                     yard,
                     indexes: Arc::clone(&self.indexes),
@@ -113,13 +113,13 @@ impl ProgramSource {
         let catalog = yard.catalog();
         let seen = VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
         if let Some(tool) = seen.tool(name) {
-            return said(&[inspect::describe_tool(&tool), inspect::describe_usage(&seen, &tool)]);
+            return text_outcome(&[inspect::describe_tool(&tool), inspect::describe_usage(&seen, &tool)]);
         }
         let index = self.indexes.get(&catalog).await;
         let close = similar_names(&seen, &index, name);
         match close.as_slice() {
-            [] => said(&[inspect::not_found(name)]),
-            some => said(&[inspect::not_found(name), format!("Close to it: {}", some.join(", "))]),
+            [] => text_outcome(&[inspect::not_found(name)]),
+            some => text_outcome(&[inspect::not_found(name), format!("Close to it: {}", some.join(", "))]),
         }
     }
 
@@ -133,18 +133,18 @@ impl ProgramSource {
         let index = self.indexes.get(&catalog).await;
         let seen = VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
         let found = wanted.find(&seen, &index)?;
-        Ok(said(&[wanted.render_text(&seen, &found)]))
+        Ok(text_outcome(&[wanted.render_text(&seen, &found)]))
     }
 }
 
 /// A result of texts.
-fn said(texts: &[String]) -> Outcome {
+fn text_outcome(texts: &[String]) -> Outcome {
     let blocks: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
     Outcome::success(to_raw(&json!({"content": blocks})))
 }
 
 /// The corridor has checked them against the schema; numbers may still be larger than any that is meant.
-fn read<T: DeserializeOwned>(arguments: &Raw) -> Result<T, HubError> {
+fn parse_arguments<T: DeserializeOwned>(arguments: &Raw) -> Result<T, HubError> {
     serde_json::from_str(arguments.get())
         .map_err(|error| HubError::new(ErrorKind::InvalidArguments, error.to_string()))
 }

@@ -49,7 +49,7 @@ pub(crate) fn failure_from_error(tool: &str, error: &HubError) -> ToolFailure {
             .insert("retry_after_ms".to_owned(), json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
     }
     let details = (!details.is_empty()).then_some(Value::Object(details));
-    failure(tool, error_type(error.kind()), &error.sentence(), details)
+    failure(tool, error_type(error.kind()), &error.message_with_suggestion(), details)
 }
 
 pub(crate) fn failure(tool: &str, kind: &str, message: &str, details: Option<Value>) -> ToolFailure {
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn what_is_known_of_an_error_is_in_the_failure() {
         let error = HubError::new(ErrorKind::RateLimited, "too often")
-            .suggest("wait")
+            .with_suggestion("wait")
             .with_retry_after(Duration::from_millis(1500));
         let failure = failure_from_error("t", &error);
         assert_eq!((failure.message.as_str(), failure.kind.as_str()), ("too often; wait", "rate_limited"));

@@ -81,7 +81,7 @@ impl<'a> VisibleTools<'a> {
     pub(crate) fn binding(&self, tool: &ToolEntry, spellings: &Spellings) -> ToolBinding {
         let full = tool.full_name.as_str();
         let signature = Signature::from_tool(tool);
-        let name = self.name(tool);
+        let name = self.short_name(tool);
         let mut words = Vec::new();
         if is_identifier(full) {
             words.push(full.to_owned());
@@ -99,13 +99,13 @@ impl<'a> VisibleTools<'a> {
             full_name: full.to_owned(),
             words,
             parameters: signature.keys().map(ToOwned::to_owned).collect(),
-            required: signature.required(),
+            required: signature.required_count(),
             about: signature.definition(name),
         }
     }
 
     /// The shortest name under which programs have it: the bare one where it is unique and free, else the full one.
-    pub(crate) fn name<'t>(&self, tool: &'t ToolEntry) -> &'t str {
+    pub(crate) fn short_name<'t>(&self, tool: &'t ToolEntry) -> &'t str {
         let bare = tool.raw_name.as_str();
         let unique = || self.tool(bare).is_some_and(|found| found.full_name == tool.full_name);
         if is_identifier(bare) && is_unreserved(bare) && unique() { bare } else { tool.full_name.as_str() }
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn bare_names_count_where_they_are_unique_for_this_caller_and_free_in_python() {
         let yard = yard(&[
-            FakeSource::offering("a", &[named("query"), named("print"), named("with-dash"), named("one")]),
-            FakeSource::offering("b-c", &[secret("query"), named("other")]),
-            FakeSource::offering("programs", &[named("one")]),
+            FakeSource::with_tools("a", &[named("query"), named("print"), named("with-dash"), named("one")]),
+            FakeSource::with_tools("b-c", &[secret("query"), named("other")]),
+            FakeSource::with_tools("programs", &[named("one")]),
         ]);
         let catalog = yard.catalog();
         let own = SourceName::new("programs");
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn a_spelling_counts_only_where_it_is_clear_which_tool_is_meant() {
         let yard = yard(&[
-            FakeSource::offering(
+            FakeSource::with_tools(
                 "a",
                 &[named("get-sum"), named("to.day"), named("p-rint"), named("set"), named("in-put")],
             ),
-            FakeSource::offering("b", &[named("get_sum"), named("to-day"), secret("in_put")]),
+            FakeSource::with_tools("b", &[named("get_sum"), named("to-day"), secret("in_put")]),
         ]);
         let (catalog, own, ada) = (yard.catalog(), SourceName::new("programs"), ada());
         let seen = VisibleTools { catalog: &catalog, principal: &ada, own: &own };

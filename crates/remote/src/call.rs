@@ -20,24 +20,25 @@ const LONG: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 pub(super) async fn call(server: &RemoteServer, call: SourceCall) -> Result<Outcome, HubError> {
     let SourceCall { target, deadline, client, .. } = call;
     let abilities = client.capabilities().clone();
-    let ControlCall { subtype, subject, mut words, kind } = wanted(server, target, &abilities)?;
+    let ControlCall { subtype, subject, params: mut words, kind } =
+        build_control_call(server, target, &abilities)?;
     let remaining = deadline.remaining();
     if remaining < LONG && subtype != "mcp_complete" {
         let millis = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
         words.set("timeout_ms", to_raw(&millis.max(1)));
     }
-    let line = server.way.client()?;
-    server.way.announce(&subject);
+    let line = server.link.client()?;
+    server.link.announce(&subject);
     let mut asked = line.request(subtype, words).await?;
     let id = asked.id;
     let mut answering = FuturesUnordered::new();
     let response = loop {
         tokio::select! {
             said = asked.next_event() => match said {
-                RequestEvent::Progress(progress) => client.progress(progress),
+                RequestEvent::Progress(progress) => client.report_progress(progress),
                 RequestEvent::Log(line) => client.log(line),
-                RequestEvent::Chunk(chunk) => client.chunk(chunk).await,
-                RequestEvent::Questions(questions) => answering.push(answer(&line, &client, id, questions)),
+                RequestEvent::Chunk(chunk) => client.send_chunk(chunk).await,
+                RequestEvent::Questions(questions) => answering.push(answer_questions(&line, &client, id, questions)),
                 RequestEvent::Response(end) => break end,
             },
             Some(answered) = answering.next() => answered?,
@@ -56,7 +57,7 @@ pub(super) async fn call(server: &RemoteServer, call: SourceCall) -> Result<Outc
 }
 
 /// Puts the questions of a call to the caller, and hands the answers on.
-async fn answer(
+async fn answer_questions(
     line: &std::sync::Arc<ControlClient>,
     client: &CallerChannel,
     id: u64,
@@ -78,12 +79,12 @@ struct ControlCall {
     subtype: &'static str,
     /// What the yard will say that it is of.
     subject: String,
-    words: Object,
+    params: Object,
     /// What it means if there is no such thing.
     kind: ErrorKind,
 }
 
-fn wanted(
+fn build_control_call(
     server: &RemoteServer,
     target: SourceTarget,
     abilities: &ClientCapabilities,
@@ -91,39 +92,45 @@ fn wanted(
     let gone = |kind: ErrorKind, name: &str| {
         HubError::new(kind, format!("the yard does not offer {} any more", json::truncate_for_message(name)))
     };
-    let tool = |raw: &str| server.full_tool(raw).ok_or_else(|| gone(ErrorKind::UnknownTool, raw));
-    let prompt = |raw: &str| server.full_prompt(raw).ok_or_else(|| gone(ErrorKind::UnknownPrompt, raw));
+    let tool = |raw: &str| server.full_tool_name(raw).ok_or_else(|| gone(ErrorKind::UnknownTool, raw));
+    let prompt = |raw: &str| server.full_prompt_name(raw).ok_or_else(|| gone(ErrorKind::UnknownPrompt, raw));
     let short = |uri: &str| json::truncate_for_message(uri).into_owned();
     Ok(match target {
         SourceTarget::Tool { name, arguments } => {
             let subject = tool(&name)?;
-            let mut words = request_fields([("tool", subject.as_str().into()), ("asks", asks(abilities))]);
+            let mut words =
+                request_fields([("tool", subject.as_str().into()), ("asks", question_kinds(abilities))]);
             words.set("arguments", arguments);
-            ControlCall { subtype: "mcp_call", subject, words, kind: ErrorKind::UnknownTool }
+            ControlCall { subtype: "mcp_call", subject, params: words, kind: ErrorKind::UnknownTool }
         }
         SourceTarget::Resource { uri } => {
             let name = toolyard_hub::Source::name(server).as_str();
             let words = request_fields([("uri", uri.as_str().into()), ("server_name", name.into())]);
-            ControlCall { subtype: "mcp_read", subject: short(&uri), words, kind: ErrorKind::UnknownResource }
+            ControlCall {
+                subtype: "mcp_read",
+                subject: short(&uri),
+                params: words,
+                kind: ErrorKind::UnknownResource,
+            }
         }
         SourceTarget::Prompt { name, arguments } => {
             let subject = prompt(&name)?;
             let mut words = request_fields([("name", subject.as_str().into())]);
             words.set("arguments", arguments);
-            ControlCall { subtype: "mcp_prompt", subject, words, kind: ErrorKind::UnknownPrompt }
+            ControlCall { subtype: "mcp_prompt", subject, params: words, kind: ErrorKind::UnknownPrompt }
         }
         SourceTarget::PromptCompletion { name, argument, value, context } => {
             let subject = prompt(&name)?;
             let reference = json!({"type": "ref/prompt", "name": subject});
             let words = completion(reference, &argument, &value, context);
-            ControlCall { subtype: "mcp_complete", subject, words, kind: ErrorKind::UnknownPrompt }
+            ControlCall { subtype: "mcp_complete", subject, params: words, kind: ErrorKind::UnknownPrompt }
         }
         SourceTarget::TemplateCompletion { uri, argument, value, context } => {
             let words = completion(json!({"type": "ref/resource", "uri": uri}), &argument, &value, context);
             ControlCall {
                 subtype: "mcp_complete",
                 subject: short(&uri),
-                words,
+                params: words,
                 kind: ErrorKind::UnknownResource,
             }
         }
@@ -140,7 +147,7 @@ fn completion(reference: Value, argument: &str, value: &str, context: Option<Raw
 }
 
 /// What the caller can be asked.
-fn asks(abilities: &ClientCapabilities) -> Value {
+fn question_kinds(abilities: &ClientCapabilities) -> Value {
     let kinds = [
         (abilities.elicit_form, "elicit_form"),
         (abilities.elicit_url, "elicit_url"),

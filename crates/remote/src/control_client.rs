@@ -28,7 +28,7 @@ pub(super) enum RequestEvent {
 }
 
 pub(super) struct ControlClient {
-    orders: mpsc::Sender<String>,
+    outgoing: mpsc::Sender<String>,
     next: AtomicU64,
     open: Arc<RequestTable>,
 }
@@ -44,7 +44,7 @@ impl RequestTable {
     }
 
     fn put(&self, id: u64, way: mpsc::Sender<RequestEvent>) -> Result<(), HubError> {
-        self.lock().as_mut().ok_or_else(gone)?.insert(id, way);
+        self.lock().as_mut().ok_or_else(connection_lost)?.insert(id, way);
         Ok(())
     }
 
@@ -60,13 +60,13 @@ impl RequestTable {
 /// A request that is under way. Dropping it before its end cancels it.
 pub(super) struct RemoteRequest {
     pub(super) id: u64,
-    said: mpsc::Receiver<RequestEvent>,
-    line: Option<Arc<ControlClient>>,
+    events: mpsc::Receiver<RequestEvent>,
+    client: Option<Arc<ControlClient>>,
 }
 
 /// The end of a line at which it is driven.
 pub(super) struct ConnectionDriver {
-    orders: mpsc::Receiver<String>,
+    outgoing: mpsc::Receiver<String>,
     open: Arc<RequestTable>,
 }
 
@@ -74,8 +74,8 @@ impl ControlClient {
     pub(super) fn new() -> (Arc<Self>, ConnectionDriver) {
         let (orders, receiver) = mpsc::channel(QUEUE);
         let open = Arc::new(RequestTable(Mutex::new(Some(HashMap::new()))));
-        let line = Self { orders, next: AtomicU64::new(1), open: Arc::clone(&open) };
-        (Arc::new(line), ConnectionDriver { orders: receiver, open })
+        let line = Self { outgoing: orders, next: AtomicU64::new(1), open: Arc::clone(&open) };
+        (Arc::new(line), ConnectionDriver { outgoing: receiver, open })
     }
 
     pub(super) async fn request(
@@ -86,36 +86,36 @@ impl ControlClient {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, said) = mpsc::channel(QUEUE);
         self.open.put(id, sender)?;
-        let asked = RemoteRequest { id, said, line: Some(Arc::clone(self)) };
-        self.orders.send(order(id, subtype, words)).await.map_err(|_| gone())?;
+        let asked = RemoteRequest { id, events: said, client: Some(Arc::clone(self)) };
+        self.outgoing.send(encode_request(id, subtype, words)).await.map_err(|_| connection_lost())?;
         Ok(asked)
     }
 }
 
 /// A request as it is written.
-fn order(id: u64, subtype: &str, words: Object) -> String {
+fn encode_request(id: u64, subtype: &str, words: Object) -> String {
     let mut order = words;
     order.set("id", to_raw(&id));
     order.set("subtype", to_raw(subtype));
     order.to_raw().get().to_owned()
 }
 
-fn gone() -> HubError {
+fn connection_lost() -> HubError {
     HubError::new(ErrorKind::ConnectionLost, "the yard went away before it answered")
 }
 
 impl RemoteRequest {
     /// What is said next. After the end there is nothing.
     pub(super) async fn next_event(&mut self) -> RequestEvent {
-        match self.said.recv().await {
+        match self.events.recv().await {
             Some(RequestEvent::Response(end)) => {
-                self.line = None;
+                self.client = None;
                 RequestEvent::Response(end)
             }
             Some(said) => said,
             None => {
-                self.line = None;
-                RequestEvent::Response(Err(gone()))
+                self.client = None;
+                RequestEvent::Response(Err(connection_lost()))
             }
         }
     }
@@ -132,15 +132,15 @@ impl RemoteRequest {
 
 impl Drop for RemoteRequest {
     fn drop(&mut self) {
-        let Some(line) = self.line.take() else { return };
+        let Some(line) = self.client.take() else { return };
         drop(line.open.take(self.id));
         let mut words = Object::default();
         words.set("request", to_raw(&self.id));
-        let order = order(line.next.fetch_add(1, Ordering::Relaxed), "mcp_cancel", words);
-        if let Err(mpsc::error::TrySendError::Full(order)) = line.orders.try_send(order)
+        let order = encode_request(line.next.fetch_add(1, Ordering::Relaxed), "mcp_cancel", words);
+        if let Err(mpsc::error::TrySendError::Full(order)) = line.outgoing.try_send(order)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(async move { line.orders.send(order).await });
+            runtime.spawn(async move { line.outgoing.send(order).await });
         }
     }
 }
@@ -161,7 +161,7 @@ impl ConnectionDriver {
                     }
                     Err(lost) => Err(lost),
                 },
-                Some(order) = self.orders.recv() => attached.send(&order).await,
+                Some(order) = self.outgoing.recv() => attached.send(&order).await,
             };
             if let Err(lost) = step {
                 break lost;

@@ -96,13 +96,13 @@ pub struct RemoteConnection {
 pub async fn connect(url: &Url, token: Option<&str>) -> Result<RemoteConnection, RemoteError> {
     let connecting = async {
         let token =
-            token.map(ToOwned::to_owned).or_else(|| in_address(url)).filter(|token| !token.is_empty());
+            token.map(ToOwned::to_owned).or_else(|| token_from_url(url)).filter(|token| !token.is_empty());
         let mut socket = open(url, token.as_deref()).await?;
         if token.is_none() {
             // Else a yard that wants one would wait for it.
             write(&mut socket, r#"{"id":0,"subtype":"hello"}"#).await?;
         }
-        let welcome = welcome(&read(&mut socket).await?)?;
+        let welcome = parse_welcome(&read(&mut socket).await?)?;
         Ok(RemoteConnection { socket, welcome })
     };
     let silent = || Err(RemoteError::Unreachable("it does not answer".to_owned()));
@@ -116,7 +116,7 @@ pub fn strip_token(url: &Url) -> String {
     url.to_string()
 }
 
-fn welcome(text: &str) -> Result<WelcomeMessage, RemoteError> {
+fn parse_welcome(text: &str) -> Result<WelcomeMessage, RemoteError> {
     let said: Value = serde_json::from_str(text).unwrap_or_default();
     if said["type"] != "welcome" {
         return Err(RemoteError::ProtocolMismatch(
@@ -188,7 +188,7 @@ fn unreachable(error: impl std::fmt::Display) -> RemoteError {
 }
 
 /// The token of an address such as its page has.
-fn in_address(url: &Url) -> Option<String> {
+fn token_from_url(url: &Url) -> Option<String> {
     let fragment = url.fragment()?.replace('+', "%2B");
     let mut url = url.clone();
     url.set_query(Some(&fragment));
@@ -249,14 +249,14 @@ async fn write(socket: &mut Socket, text: &str) -> Result<(), RemoteError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ReconnectBackoff, RemoteError, WelcomeMessage, in_address, welcome};
+    use super::{ReconnectBackoff, RemoteError, WelcomeMessage, parse_welcome, token_from_url};
 
     #[test]
     fn a_yard_of_another_version_is_named_as_such() {
         let said = r#"{"type":"welcome","protocol":1,"principal":{"name":"ann","observe":true}}"#;
         let known = WelcomeMessage { principal: "ann".to_owned(), manage: false, observe: true, now: None };
-        assert_eq!(welcome(said), Ok(known));
-        let why = |text: &str| match welcome(text) {
+        assert_eq!(parse_welcome(said), Ok(known));
+        let why = |text: &str| match parse_welcome(text) {
             Err(RemoteError::ProtocolMismatch(why)) => why,
             other => panic!("{other:?}"),
         };
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn the_address_of_the_page_has_the_token_in_it() {
-        let token = |address: &str| in_address(&address.parse().unwrap());
+        let token = |address: &str| token_from_url(&address.parse().unwrap());
         assert_eq!(token("http://127.0.0.1:8080/#token=a%20b+c"), Some("a b+c".to_owned()));
         assert_eq!(token("http://127.0.0.1:8080/?token=x#x=1&token=y"), Some("y".to_owned()));
         assert_eq!(token("http://127.0.0.1:8080/"), None);

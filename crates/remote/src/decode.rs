@@ -37,7 +37,7 @@ impl RemoteServerInfo {
         let state = SourceState::from_word(&self.state).unwrap_or(SourceState::Failed);
         let now = Instant::now();
         let since = self.since.as_deref().and_then(|since| since.parse::<Timestamp>().ok());
-        let age = since.and_then(|Timestamp(since)| clock.here().duration_since(since).ok());
+        let age = since.and_then(|Timestamp(since)| clock.remote_now().duration_since(since).ok());
         SourceStatus {
             reason: self.reason,
             transport: known(self.transport.as_deref(), &["stdio", "streamable-http", "sse", "openapi"]),
@@ -76,7 +76,7 @@ impl ClockOffset {
     }
 
     /// The time there, as far as we know.
-    fn here(self) -> SystemTime {
+    fn remote_now(self) -> SystemTime {
         let now = SystemTime::now();
         now.checked_add(self.ahead).and_then(|now| now.checked_sub(self.behind)).unwrap_or(now)
     }
@@ -184,7 +184,7 @@ pub(super) fn error(said: &Value) -> HubError {
     };
     let mut error = HubError::new(kind, said["message"].as_str().unwrap_or("it failed and does not say why"));
     if let Some(suggestion) = said["suggestion"].as_str() {
-        error = error.suggest(suggestion);
+        error = error.with_suggestion(suggestion);
     }
     if said["details"].is_object() {
         error = error.with_details(said["details"].clone());
@@ -200,7 +200,7 @@ pub(super) fn decode_past_call(said: &Value) -> Option<PastCall> {
     let ended = CallEndReason::from_record(status, None)?;
     Some(PastCall {
         id: id(said)?,
-        thing: EntryKind::from_word(said["thing"].as_str()?)?,
+        kind: EntryKind::from_word(said["thing"].as_str()?)?,
         subject: text("subject")?,
         source: text("serverName"),
         principal: text("principal").unwrap_or_default(),

@@ -12,12 +12,12 @@ use super::link::RemoteLink;
 const MOST: usize = 500;
 
 pub(super) struct RemoteHistory {
-    pub(super) way: Arc<RemoteLink>,
+    pub(super) link: Arc<RemoteLink>,
 }
 
 impl History for RemoteHistory {
     fn recent(&self, query: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
-        let way = Arc::clone(&self.way);
+        let way = Arc::clone(&self.link);
         Box::pin(async move {
             let mut words = decode::request_fields([("limit", query.limit.clamp(1, MOST).into())]);
             let told = [
@@ -32,11 +32,11 @@ impl History for RemoteHistory {
                 }
             }
             let response = way.request("mcp_history", words).await;
-            let response = response.map_err(|error| HistoryError(error.sentence()))?;
+            let response = response.map_err(|error| HistoryError(error.message_with_suggestion()))?;
             let response: Value = serde_json::from_str(response.get()).unwrap_or_default();
             let calls = response["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
             let fits = |call: &PastCall| {
-                query.thing.is_none_or(|thing| thing == call.thing)
+                query.kind.is_none_or(|thing| thing == call.kind)
                     && query.principal.as_ref().is_none_or(|principal| *principal == call.principal)
                     && query.since.is_none_or(|since| call.at >= since)
                     && query.until.is_none_or(|until| call.at < until)

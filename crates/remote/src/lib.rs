@@ -35,13 +35,13 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// A yard that shows another one, until this is dropped.
 pub struct RemoteYard {
     pub yard: Arc<Yard>,
-    way: Arc<RemoteLink>,
-    keeping: JoinHandle<()>,
+    link: Arc<RemoteLink>,
+    sync_task: JoinHandle<()>,
 }
 
 impl std::fmt::Debug for RemoteYard {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RemoteYard({})", self.way.address)
+        write!(f, "RemoteYard({})", self.link.address)
     }
 }
 
@@ -54,7 +54,7 @@ impl RemoteYard {
     ) -> Result<Self, RemoteError> {
         let attached = connect(&url, token.as_deref()).await?;
         let way = RemoteLink::new(strip_token(&url), told);
-        let history = Arc::new(RemoteHistory { way: Arc::clone(&way) });
+        let history = Arc::new(RemoteHistory { link: Arc::clone(&way) });
         let yard = Yard::new(YardSettings {
             limits: unlimited(),
             history: Some(history),
@@ -83,19 +83,19 @@ impl RemoteYard {
             }
         });
         let _ = tokio::time::timeout(FIRST_LOOK, looked.wait_for(|looked| *looked)).await;
-        Ok(Self { yard, way, keeping })
+        Ok(Self { yard, link: way, sync_task: keeping })
     }
 
     /// Lets go of the yard, once what was cancelled has been told to it.
     pub async fn close(self) {
-        self.way.tasks.close();
-        let _ = tokio::time::timeout(Duration::from_secs(1), self.way.tasks.wait()).await;
+        self.link.tasks.close();
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.link.tasks.wait()).await;
     }
 }
 
 impl Drop for RemoteYard {
     fn drop(&mut self) {
-        self.keeping.abort();
+        self.sync_task.abort();
     }
 }
 

@@ -16,16 +16,16 @@ use super::notice::{RemoteLogLine, RemoteLogSubject, RemoteNotice};
 pub(super) struct RemoteLink {
     pub(super) address: String,
     state: Mutex<LinkState>,
-    told: mpsc::Sender<RemoteNotice>,
+    notices: mpsc::Sender<RemoteNotice>,
     /// Somebody wants it to be tried again at once.
-    pub(super) nudge: Notify,
+    pub(super) retry_now: Notify,
     /// What is still to be said to the yard.
     pub(super) tasks: TaskTracker,
 }
 
 struct LinkState {
-    line: Result<Arc<ControlClient>, String>,
-    may: RemotePermissions,
+    client: Result<Arc<ControlClient>, String>,
+    permissions: RemotePermissions,
     /// Calls of ours of which the yard has not told yet that they began, by what they are of. It will tell of them like
     /// of anybody's, but who watches this yard has heard of them already.
     announced: HashMap<String, usize>,
@@ -42,37 +42,37 @@ impl RemoteLink {
     pub(super) fn new(address: String, told: mpsc::Sender<RemoteNotice>) -> Arc<Self> {
         let line = Err("it was never connected".to_owned());
         let state = LinkState {
-            line,
-            may: RemotePermissions { manage: false, observe: false },
+            client: line,
+            permissions: RemotePermissions { manage: false, observe: false },
             announced: HashMap::new(),
         };
         let (nudge, tasks) = (Notify::new(), TaskTracker::new());
-        Arc::new(Self { address, state: Mutex::new(state), told, nudge, tasks })
+        Arc::new(Self { address, state: Mutex::new(state), notices: told, retry_now: nudge, tasks })
     }
 
     pub(super) fn set_connected(&self, line: Arc<ControlClient>, may: RemotePermissions) {
-        *self.lock() = LinkState { line: Ok(line), may, announced: HashMap::new() };
+        *self.lock() = LinkState { client: Ok(line), permissions: may, announced: HashMap::new() };
     }
 
     pub(super) fn set_disconnected(&self, why: &str) {
-        self.lock().line = Err(why.to_owned());
+        self.lock().client = Err(why.to_owned());
     }
 
     pub(super) fn permissions(&self) -> RemotePermissions {
-        self.lock().may
+        self.lock().permissions
     }
 
     /// The line, or the error of whoever needs one.
     pub(super) fn client(&self) -> Result<Arc<ControlClient>, HubError> {
-        self.lock().line.clone().map_err(|why| {
+        self.lock().client.clone().map_err(|why| {
             let message = format!("the yard at {} cannot be reached: {why}", self.address);
-            HubError::new(ErrorKind::NotConnected, message).suggest("it is tried again by itself")
+            HubError::new(ErrorKind::NotConnected, message).with_suggestion("it is tried again by itself")
         })
     }
 
     /// Why there is no line, if there is none.
     pub(super) fn disconnect_reason(&self) -> Option<String> {
-        self.lock().line.as_ref().err().cloned()
+        self.lock().client.as_ref().err().cloned()
     }
 
     /// Asks the yard something that it answers at once.
@@ -85,7 +85,7 @@ impl RemoteLink {
     }
 
     /// Whether a call of this that has begun there is one of ours.
-    pub(super) fn was_announced(&self, subject: &str) -> bool {
+    pub(super) fn take_announced(&self, subject: &str) -> bool {
         let mut state = self.lock();
         let Some(number) = state.announced.get_mut(subject) else { return false };
         *number -= 1;
@@ -97,7 +97,7 @@ impl RemoteLink {
 
     /// Tells whoever shows this yard. Who does not listen just now misses it.
     pub(super) fn try_notify(&self, message: RemoteNotice) {
-        let _ = self.told.try_send(message);
+        let _ = self.notices.try_send(message);
     }
 
     pub(super) fn log(&self, subject: RemoteLogSubject, server: Option<&str>, at: SystemTime, text: String) {
@@ -107,7 +107,7 @@ impl RemoteLink {
 
     /// The same, and not missed unless nobody listens any more.
     pub(super) async fn notify(&self, message: RemoteNotice) {
-        let _ = self.told.send(message).await;
+        let _ = self.notices.send(message).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, LinkState> {

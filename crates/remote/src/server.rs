@@ -22,62 +22,67 @@ const MESSAGES: usize = 500;
 
 pub(super) struct RemoteServer {
     name: SourceName,
-    pub(super) way: Arc<RemoteLink>,
-    feed: OnceLock<SourceNotifier>,
-    known: Mutex<RemoteServerState>,
+    pub(super) link: Arc<RemoteLink>,
+    notifier: OnceLock<SourceNotifier>,
+    state: Mutex<RemoteServerState>,
 }
 
 struct RemoteServerState {
     status: SourceStatus,
     /// The yard cannot be reached: why, since when, and when it is tried again.
-    away: Option<(String, Instant, Option<Instant>)>,
+    unreachable: Option<(String, Instant, Option<Instant>)>,
     offer: Arc<SourceOffer>,
     /// What the yard calls each tool and prompt, by raw name.
     tools: HashMap<String, String>,
     prompts: HashMap<String, String>,
     prefix: Prefix,
     stderr: VecDeque<String>,
-    said: VecDeque<TranscriptEntry>,
+    transcript: VecDeque<TranscriptEntry>,
     /// The number of the last message, as the yard counts them.
-    heard: Option<u64>,
+    last_seq: Option<u64>,
     next: u64,
     /// Whether anybody has asked for messages.
-    listens: bool,
+    transcript_wanted: bool,
 }
 
 impl RemoteServer {
     pub(super) fn new(name: &str, way: Arc<RemoteLink>, status: SourceStatus) -> Arc<Self> {
         let known = RemoteServerState {
             status,
-            away: None,
+            unreachable: None,
             offer: Arc::default(),
             tools: HashMap::new(),
             prompts: HashMap::new(),
             prefix: Prefix::Source,
             stderr: VecDeque::new(),
-            said: VecDeque::new(),
-            heard: None,
+            transcript: VecDeque::new(),
+            last_seq: None,
             next: 0,
-            listens: false,
+            transcript_wanted: false,
         };
-        Arc::new(Self { name: SourceName::new(name), way, feed: OnceLock::new(), known: Mutex::new(known) })
+        Arc::new(Self {
+            name: SourceName::new(name),
+            link: way,
+            notifier: OnceLock::new(),
+            state: Mutex::new(known),
+        })
     }
 
     pub(super) fn set_status(&self, status: SourceStatus) {
         {
             let mut known = self.lock();
-            (known.status, known.away) = (status, None);
+            (known.status, known.unreachable) = (status, None);
         }
-        self.tell(SourceNotifier::status_changed);
+        self.notify(SourceNotifier::status_changed);
     }
 
-    pub(super) fn set_away(&self, why: &str, retry_at: Option<Instant>) {
+    pub(super) fn set_unreachable(&self, why: &str, retry_at: Option<Instant>) {
         {
             let mut known = self.lock();
-            let since = known.away.as_ref().map_or_else(Instant::now, |(_, since, _)| *since);
-            known.away = Some((why.to_owned(), since, retry_at));
+            let since = known.unreachable.as_ref().map_or_else(Instant::now, |(_, since, _)| *since);
+            known.unreachable = Some((why.to_owned(), since, retry_at));
         }
-        self.tell(SourceNotifier::status_changed);
+        self.notify(SourceNotifier::status_changed);
     }
 
     pub(super) fn set_tools(&self, tools: Vec<RemoteToolInfo>) {
@@ -144,51 +149,51 @@ impl RemoteServer {
     /// The number of the last message that is known, if messages are wanted and the yard is there.
     pub(super) fn transcript_cursor(&self) -> Option<Option<u64>> {
         let known = self.lock();
-        known.listens.then_some(known.heard)
+        known.transcript_wanted.then_some(known.last_seq)
     }
 
     /// Takes in messages with the numbers that the yard gave them.
     pub(super) fn add_messages(&self, messages: Vec<TranscriptEntry>) {
         let mut known = self.lock();
-        let latest = known.said.back().map(|said| said.at);
-        let fresh = known.heard.is_none();
+        let latest = known.transcript.back().map(|said| said.at);
+        let fresh = known.last_seq.is_none();
         for said in messages {
-            known.heard = Some(said.number);
+            known.last_seq = Some(said.number);
             // After a break it begins with what is known already.
             if fresh && latest.is_some_and(|latest| said.at <= latest) {
                 continue;
             }
             let number = known.next;
             known.next += 1;
-            known.said.push_back(TranscriptEntry { number, ..said });
-            if known.said.len() > MESSAGES {
-                known.said.pop_front();
+            known.transcript.push_back(TranscriptEntry { number, ..said });
+            if known.transcript.len() > MESSAGES {
+                known.transcript.pop_front();
             }
         }
     }
 
     /// The yard may be another process now, which counts its messages anew.
     pub(super) fn reset_transcript_cursor(&self) {
-        self.lock().heard = None;
+        self.lock().last_seq = None;
     }
 
     /// What the yard calls a tool.
-    pub(super) fn full_tool(&self, raw: &str) -> Option<String> {
+    pub(super) fn full_tool_name(&self, raw: &str) -> Option<String> {
         self.lock().tools.get(raw).cloned()
     }
 
-    pub(super) fn full_prompt(&self, raw: &str) -> Option<String> {
+    pub(super) fn full_prompt_name(&self, raw: &str) -> Option<String> {
         self.lock().prompts.get(raw).cloned()
     }
 
-    pub(super) fn tell(&self, what: impl FnOnce(&SourceNotifier)) {
-        if let Some(feed) = self.feed.get() {
+    pub(super) fn notify(&self, what: impl FnOnce(&SourceNotifier)) {
+        if let Some(feed) = self.notifier.get() {
             what(feed);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, RemoteServerState> {
-        self.known.lock()
+        self.state.lock()
     }
 }
 
@@ -201,7 +206,7 @@ impl RemoteServerState {
             resources: now.resources.clone(),
             templates: now.templates.clone(),
             prompts: now.prompts.clone(),
-            completes: true,
+            supports_completion: true,
             reserved: None,
         };
         change(&mut offer);
@@ -230,11 +235,11 @@ impl Source for RemoteServer {
         let known = self.lock();
         let stderr = known.stderr.iter().cloned().collect();
         let status = SourceStatus { stderr, ..known.status.clone() };
-        match &known.away {
+        match &known.unreachable {
             None => status,
             Some((why, since, retry_at)) => SourceStatus {
                 state: if retry_at.is_some() { SourceState::Retrying } else { SourceState::Failed },
-                reason: Some(format!("the yard at {} cannot be reached: {why}", self.way.address)),
+                reason: Some(format!("the yard at {} cannot be reached: {why}", self.link.address)),
                 since: *since,
                 retry_at: *retry_at,
                 ..status
@@ -243,20 +248,20 @@ impl Source for RemoteServer {
     }
 
     fn attach(&self, feed: SourceNotifier) {
-        let _ = self.feed.set(feed);
+        let _ = self.notifier.set(feed);
     }
 
     fn manage(&self, order: SourceCommand) -> Result<(), ManageError> {
-        if let Some(why) = self.way.disconnect_reason() {
+        if let Some(why) = self.link.disconnect_reason() {
             return match order {
                 SourceCommand::Reconnect => {
-                    self.way.nudge.notify_one();
+                    self.link.retry_now.notify_one();
                     Ok(())
                 }
                 SourceCommand::Enable | SourceCommand::Disable => Err(ManageError::Unreachable(why)),
             };
         }
-        if !self.way.permissions().manage {
+        if !self.link.permissions().manage {
             return Err(ManageError::Forbidden(MANAGE));
         }
         let subtype = match order {
@@ -264,11 +269,15 @@ impl Source for RemoteServer {
             SourceCommand::Enable => "mcp_enable",
             SourceCommand::Disable => "mcp_disable",
         };
-        let (way, name) = (Arc::clone(&self.way), self.name.to_string());
-        self.way.tasks.spawn(async move {
+        let (way, name) = (Arc::clone(&self.link), self.name.to_string());
+        self.link.tasks.spawn(async move {
             let words = request_fields([("server_name", name.as_str().into())]);
             if let Err(error) = way.request(subtype, words).await {
-                way.notify(RemoteNotice::CommandFailed(format!("{name}: {}", error.sentence()))).await;
+                way.notify(RemoteNotice::CommandFailed(format!(
+                    "{name}: {}",
+                    error.message_with_suggestion()
+                )))
+                .await;
             }
         });
         Ok(())
@@ -276,8 +285,13 @@ impl Source for RemoteServer {
 
     fn transcript(&self, after: Option<u64>) -> Vec<TranscriptEntry> {
         let mut known = self.lock();
-        known.listens = true;
-        known.said.iter().filter(|said| after.is_none_or(|after| said.number > after)).cloned().collect()
+        known.transcript_wanted = true;
+        known
+            .transcript
+            .iter()
+            .filter(|said| after.is_none_or(|after| said.number > after))
+            .cloned()
+            .collect()
     }
 
     fn call<'a>(&'a self, wanted: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {

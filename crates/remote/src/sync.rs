@@ -33,11 +33,11 @@ const OFTEN: Duration = Duration::from_secs(1);
 
 pub(super) struct RemoteSync {
     yard: Arc<Yard>,
-    way: Arc<RemoteLink>,
-    mirrored: Arc<SharedSyncState>,
-    looked: watch::Sender<bool>,
+    link: Arc<RemoteLink>,
+    shared: Arc<SharedSyncState>,
+    synced: watch::Sender<bool>,
     /// The number of the last event before the line broke.
-    before: Option<u64>,
+    last_seq: Option<u64>,
 }
 
 /// What is known of the yard.
@@ -83,21 +83,21 @@ impl SharedSyncState {
         self.lock().servers.clone()
     }
 
-    fn age(&self, change: impl FnOnce(&mut StaleLists)) {
+    fn mark_stale(&self, change: impl FnOnce(&mut StaleLists)) {
         change(&mut self.lock().stale);
         self.stale.notify_one();
     }
 }
 
 impl RemoteSync {
-    pub(super) fn new(yard: Arc<Yard>, way: Arc<RemoteLink>) -> Self {
+    pub(super) fn new(yard: Arc<Yard>, link: Arc<RemoteLink>) -> Self {
         let mirrored = SharedSyncState { state: Mutex::default(), stale: Notify::new() };
-        Self { yard, way, mirrored: Arc::new(mirrored), looked: watch::channel(false).0, before: None }
+        Self { yard, link, shared: Arc::new(mirrored), synced: watch::channel(false).0, last_seq: None }
     }
 
     /// Whether everything has been read once.
     pub(super) fn first_sync(&self) -> watch::Receiver<bool> {
-        self.looked.subscribe()
+        self.synced.subscribe()
     }
 
     /// Lives with one connection until it is over, and says why it is.
@@ -105,21 +105,21 @@ impl RemoteSync {
         let welcome = attached.welcome.clone();
         let (line, drive) = ControlClient::new();
         let may = RemotePermissions { manage: welcome.manage, observe: welcome.observe };
-        self.way.set_connected(Arc::clone(&line), may);
-        self.mirrored.lock().clock = ClockOffset::from_remote_time(welcome.now);
-        self.way.notify(RemoteNotice::Connectivity(None)).await;
-        self.introduce(&welcome.principal, may);
+        self.link.set_connected(Arc::clone(&line), may);
+        self.shared.lock().clock = ClockOffset::from_remote_time(welcome.now);
+        self.link.notify(RemoteNotice::Connectivity(None)).await;
+        self.log_connected(&welcome.principal, may);
         let hear = |event: &Value| self.handle_event(event);
         let lost = tokio::select! {
             lost = drive.run(attached, hear) => lost,
-            error = self.keep_up() => RemoteError::Unreachable(error.to_string()),
+            error = self.keep_in_sync() => RemoteError::Unreachable(error.to_string()),
         };
-        self.before = self.mirrored.lock().seq;
+        self.last_seq = self.shared.lock().seq;
         lost
     }
 
     /// Says what this token is good for, where that is not everything.
-    fn introduce(&self, principal: &str, may: RemotePermissions) {
+    fn log_connected(&self, principal: &str, may: RemotePermissions) {
         let cannot = match (may.observe, may.manage) {
             (true, true) => "",
             (true, false) => "; it may not manage servers",
@@ -128,8 +128,8 @@ impl RemoteSync {
                 "; it may neither observe (others' calls, standard error and messages are not shown) nor manage servers"
             }
         };
-        let text = format!("connected to {} as {principal}{cannot}", self.way.address);
-        self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
+        let text = format!("connected to {} as {principal}{cannot}", self.link.address);
+        self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
     }
 
     /// The line is gone: every server says so, until it is tried again.
@@ -140,16 +140,16 @@ impl RemoteSync {
             RemoteError::Refused(_) | RemoteError::ProtocolMismatch(_) => None,
         };
         let why = lost.message();
-        self.way.set_disconnected(why);
+        self.link.set_disconnected(why);
         let retry_at = wait.map(|wait| Instant::now() + wait);
-        for (_, server) in self.mirrored.servers() {
-            server.set_away(why, retry_at);
+        for (_, server) in self.shared.servers() {
+            server.set_unreachable(why, retry_at);
         }
-        let _ = self.looked.send_replace(true);
+        let _ = self.synced.send_replace(true);
         let more = if wait.is_some() { "retrying" } else { "r tries again" };
-        self.way.notify(RemoteNotice::Connectivity(Some(format!("{why}; {more}")))).await;
-        let text = format!("not connected to {}: {why}; {more}", self.way.address);
-        self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
+        self.link.notify(RemoteNotice::Connectivity(Some(format!("{why}; {more}")))).await;
+        let text = format!("not connected to {}: {why}; {more}", self.link.address);
+        self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
         let waiting = async {
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -158,20 +158,20 @@ impl RemoteSync {
         };
         tokio::select! {
             () = waiting => {}
-            () = self.way.nudge.notified() => {}
+            () = self.link.retry_now.notified() => {}
         }
     }
 
     /// Subscribes, reads everything once, and then whatever is said to have changed. Ends with why it cannot.
-    async fn keep_up(&self) -> HubError {
+    async fn keep_in_sync(&self) -> HubError {
         let ended = async {
             self.subscribe().await?;
-            self.mirrored.age(|stale| *stale = StaleLists::ALL);
+            self.shared.mark_stale(|stale| *stale = StaleLists::ALL);
             let mut next = tokio::time::interval(OFTEN);
             next.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
-                    () = self.mirrored.stale.notified() => self.read_again().await?,
+                    () = self.shared.stale.notified() => self.refresh_stale().await?,
                     _ = next.tick() => self.read_messages().await?,
                 }
             }
@@ -184,25 +184,25 @@ impl RemoteSync {
     }
 
     async fn subscribe(&self) -> Result<(), HubError> {
-        let observes = self.way.permissions().observe;
+        let observes = self.link.permissions().observe;
         let events: Vec<&str> = EVENTS.iter().chain(OBSERVED.iter().filter(|_| observes)).copied().collect();
         let mut words = request_fields([("events", json!(events))]);
-        if let Some(seq) = self.before {
+        if let Some(seq) = self.last_seq {
             words.set("after", toolyard_hub::json::to_raw(&seq));
         }
-        let response: Value = self.ask("subscribe", words).await?;
+        let response: Value = self.request("subscribe", words).await?;
         if response["missed"] == true {
             let text = "some of what happened meanwhile is not known any more".to_owned();
-            self.way.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
-            for (_, server) in self.mirrored.servers() {
+            self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
+            for (_, server) in self.shared.servers() {
                 server.reset_transcript_cursor();
             }
         }
         Ok(())
     }
 
-    async fn ask<T: DeserializeOwned>(&self, subtype: &str, words: Object) -> Result<T, HubError> {
-        let response = self.way.request(subtype, words).await?;
+    async fn request<T: DeserializeOwned>(&self, subtype: &str, words: Object) -> Result<T, HubError> {
+        let response = self.link.request(subtype, words).await?;
         serde_json::from_str(response.get()).map_err(|error| {
             HubError::new(
                 ErrorKind::Bug,
@@ -212,59 +212,59 @@ impl RemoteSync {
     }
 
     /// Reads every list that is not what it was.
-    async fn read_again(&self) -> Result<(), HubError> {
-        let stale = std::mem::take(&mut self.mirrored.lock().stale);
+    async fn refresh_stale(&self) -> Result<(), HubError> {
+        let stale = std::mem::take(&mut self.shared.lock().stale);
         if stale.servers {
             self.read_servers().await?;
         }
         if stale.tools {
-            let ToolsResponse { tools } = self.ask("mcp_tools", Object::default()).await?;
+            let ToolsResponse { tools } = self.request("mcp_tools", Object::default()).await?;
             let mut by_server = group(tools, |tool| tool.server_name.clone());
-            for (name, server) in self.mirrored.servers() {
+            for (name, server) in self.shared.servers() {
                 server.set_tools(by_server.remove(&name).unwrap_or_default());
             }
         }
         if stale.resources {
             let ResourcesResponse { resources, resource_templates } =
-                self.ask("mcp_list", Object::default()).await?;
+                self.request("mcp_list", Object::default()).await?;
             let of = |all: &Object, name: &str| {
                 all.get(name)
                     .and_then(|raw| serde_json::from_str::<Vec<Raw>>(raw.get()).ok())
                     .unwrap_or_default()
             };
-            for (name, server) in self.mirrored.servers() {
+            for (name, server) in self.shared.servers() {
                 server.set_resources(of(&resources, &name), of(&resource_templates, &name));
             }
         }
         if stale.prompts {
-            let PromptsResponse { prompts } = self.ask("mcp_prompts", Object::default()).await?;
+            let PromptsResponse { prompts } = self.request("mcp_prompts", Object::default()).await?;
             let mut by_server = group(prompts.into_iter().filter_map(prompt), |prompt| prompt.0.clone());
-            for (name, server) in self.mirrored.servers() {
+            for (name, server) in self.shared.servers() {
                 let prompts = by_server.remove(&name).unwrap_or_default();
                 server.set_prompts(prompts.into_iter().map(|(_, raw, full, own)| (raw, full, own)).collect());
             }
         }
         self.yard.refresh();
-        let _ = self.looked.send_replace(true);
+        let _ = self.synced.send_replace(true);
         Ok(())
     }
 
     async fn read_servers(&self) -> Result<(), HubError> {
-        let ServersResponse { servers } = self.ask("mcp_servers", Object::default()).await?;
+        let ServersResponse { servers } = self.request("mcp_servers", Object::default()).await?;
         let named: Vec<String> = servers.iter().map(|server| server.name.clone()).collect();
         for server in servers {
             self.set_server(server);
         }
-        for (name, _) in self.mirrored.servers() {
+        for (name, _) in self.shared.servers() {
             if !named.contains(&name) {
                 self.remove_server(&name);
             }
         }
-        if self.way.permissions().observe {
-            for (name, server) in self.mirrored.servers() {
+        if self.link.permissions().observe {
+            for (name, server) in self.shared.servers() {
                 let words = request_fields([("server_name", name.as_str().into())]);
                 // It may be gone again by now.
-                if let Ok(StderrResponse { lines }) = self.ask("mcp_stderr", words).await {
+                if let Ok(StderrResponse { lines }) = self.request("mcp_stderr", words).await {
                     server.set_stderr(lines);
                 }
             }
@@ -274,39 +274,40 @@ impl RemoteSync {
 
     fn set_server(&self, shown: RemoteServerInfo) {
         let name = shown.name.clone();
-        let status = shown.status(self.mirrored.lock().clock);
-        match self.mirrored.server(&name) {
+        let status = shown.status(self.shared.lock().clock);
+        match self.shared.server(&name) {
             Some(server) => server.set_status(status),
             None => {
-                let server = RemoteServer::new(&name, Arc::clone(&self.way), status);
-                self.mirrored.lock().servers.push((name, Arc::clone(&server)));
+                let server = RemoteServer::new(&name, Arc::clone(&self.link), status);
+                self.shared.lock().servers.push((name, Arc::clone(&server)));
                 self.yard.add(server);
-                self.mirrored.age(|stale| *stale = StaleLists { servers: stale.servers, ..StaleLists::ALL });
+                self.shared
+                    .mark_stale(|stale| *stale = StaleLists { servers: stale.servers, ..StaleLists::ALL });
             }
         }
     }
 
     fn remove_server(&self, name: &str) {
-        self.mirrored.lock().servers.retain(|(known, _)| known != name);
+        self.shared.lock().servers.retain(|(known, _)| known != name);
         self.yard.remove(&SourceName::new(name));
     }
 
     /// What was said with the servers, where somebody wants to see it.
     async fn read_messages(&self) -> Result<(), HubError> {
-        if !self.way.permissions().observe {
+        if !self.link.permissions().observe {
             return Ok(());
         }
-        for (name, server) in self.mirrored.servers() {
+        for (name, server) in self.shared.servers() {
             let Some(after) = server.transcript_cursor() else { continue };
             let mut words = request_fields([("server_name", name.as_str().into())]);
             if let Some(after) = after {
                 words.set("after", toolyard_hub::json::to_raw(&after));
             }
             // A server that is gone by now has nothing more to tell.
-            let Ok(TranscriptResponse { messages }) = self.ask("mcp_transcript", words).await else {
+            let Ok(TranscriptResponse { messages }) = self.request("mcp_transcript", words).await else {
                 continue;
             };
-            server.add_messages(messages.into_iter().filter_map(TranscriptLine::said).collect());
+            server.add_messages(messages.into_iter().filter_map(TranscriptLine::into_entry).collect());
         }
         Ok(())
     }
@@ -369,7 +370,7 @@ struct TranscriptLine {
 }
 
 impl TranscriptLine {
-    fn said(self) -> Option<TranscriptEntry> {
+    fn into_entry(self) -> Option<TranscriptEntry> {
         let direction = match self.direction.as_str() {
             "to_server" => TranscriptDirection::ToSource,
             "from_server" => TranscriptDirection::FromSource,

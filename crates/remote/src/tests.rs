@@ -176,7 +176,7 @@ async fn errors_come_back_in_the_words_of_the_yard() {
         let error = json!({"code": code, "message": "no", "suggestion": "do"});
         it.talk.say(json!({"type": "error", "id": order["id"], "subtype": "x", "error": error})).await;
         let error = soon("the error", running).await.unwrap().unwrap_err();
-        assert_eq!((error.kind(), error.sentence()), (kind, "no; do".to_owned()));
+        assert_eq!((error.kind(), error.message_with_suggestion()), (kind, "no; do".to_owned()));
     }
 }
 
@@ -240,7 +240,7 @@ async fn servers_are_told_what_to_do_and_a_refusal_is_heard_of() {
     files["state"] = json!("disabled");
     it.talk.say(json!({"type": "event", "event": "server", "seq": 2, "at": "x", "server": files})).await;
     it.until_state("files", SourceState::Disabled).await;
-    let mut events = it.mirror.yard.events().changes();
+    let mut events = it.mirror.yard.events().subscribe_changes();
     it.talk
         .say(json!({"type": "event", "event": "server", "seq": 3, "serverName": "files", "gone": true}))
         .await;
@@ -250,7 +250,7 @@ async fn servers_are_told_what_to_do_and_a_refusal_is_heard_of() {
         }
     })
     .await;
-    assert!(!it.mirror.yard.has(&SourceName::new("files")));
+    assert!(!it.mirror.yard.has_source(&SourceName::new("files")));
 }
 
 #[tokio::test]

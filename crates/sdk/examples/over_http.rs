@@ -23,7 +23,7 @@ async fn hello(params: Greeting) -> Result<String, ToolError> {
 async fn main() -> Result<(), ServeError> {
     let yard = Yard::with_sources([NativeSource::new("hello").tool(hello()).into_source()]);
     let server = toolyard_serve::http(yard).await?;
-    println!("page  {}", server.page());
+    println!("page  {}", server.page_url());
     println!("MCP   {}/mcp", server.url());
     server.serve_until(async { drop(tokio::signal::ctrl_c().await) }).await;
     Ok(())

@@ -81,8 +81,10 @@ struct OpeningHours {
 
 impl Hooks for OpeningHours {
     fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
-        let closed =
-            || HubError::new(ErrorKind::Forbidden, "the workshop is closed").suggest("come back tomorrow");
+        let closed = || {
+            HubError::new(ErrorKind::Forbidden, "the workshop is closed")
+                .with_suggestion("come back tomorrow")
+        };
         Box::pin(std::future::ready(if self.closed { Err(closed()) } else { Ok(HookDecision::Pass) }))
     }
 }

@@ -72,7 +72,7 @@ impl Context {
         key: impl Into<String>,
         message: impl Into<String>,
     ) -> Result<ElicitResult<T>, ToolError> {
-        self.understood(question::form::<T>(key, message)?, Answers::form).await
+        self.ask_with_retry(question::form::<T>(key, message)?, Answers::form).await
     }
 
     /// Asks the person to fill in a form of this schema, which goes out as it is.
@@ -82,7 +82,7 @@ impl Context {
         message: impl Into<String>,
         requested_schema: &S,
     ) -> Result<ElicitResult<Value>, ToolError> {
-        self.understood(question::form_with(key, message, requested_schema), Answers::form).await
+        self.ask_with_retry(question::form_with(key, message, requested_schema), Answers::form).await
     }
 
     /// Asks the person to open an address; what they do there does not come back this way.
@@ -92,7 +92,7 @@ impl Context {
         message: impl Into<String>,
         url: impl Into<String>,
     ) -> Result<ElicitResult<()>, ToolError> {
-        self.understood(question::url(key, message, url), Answers::consent).await
+        self.ask_with_retry(question::url(key, message, url), Answers::consent).await
     }
 
     /// Has the caller's model write something. The parameters are those of the protocol's
@@ -102,7 +102,7 @@ impl Context {
         key: impl Into<String>,
         params: &S,
     ) -> Result<SamplingResult, ToolError> {
-        self.understood(question::sample(key, params), Answers::sampling_result).await
+        self.ask_with_retry(question::sample(key, params), Answers::sampling_result).await
     }
 
     /// Has the caller's model answer a text with at most so many tokens.
@@ -113,12 +113,12 @@ impl Context {
         max_tokens: u32,
     ) -> Result<String, ToolError> {
         let question = question::prompt(key, text, max_tokens);
-        Ok(self.understood(question, Answers::sampling_result).await?.text())
+        Ok(self.ask_with_retry(question, Answers::sampling_result).await?.text())
     }
 
     /// Asks for the places that the tool may work in.
     pub async fn roots(&self, key: impl Into<String>) -> Result<Vec<Root>, ToolError> {
-        self.understood(question::roots(key), Answers::roots).await
+        self.ask_with_retry(question::roots(key), Answers::roots).await
     }
 
     /// Asks several questions at once. The functions of [`crate::question`] make them.
@@ -128,7 +128,7 @@ impl Context {
 
     /// An answer that makes no sense is asked for once more: a person may do better the second time, and a client
     /// that sent it along with the call has not yet seen the question.
-    async fn understood<T>(
+    async fn ask_with_retry<T>(
         &self,
         question: Question,
         read: impl Fn(&Answers, &str) -> Result<T, ToolError>,
@@ -154,7 +154,9 @@ impl Answers {
         Ok(match answer.action {
             Action::Accept => {
                 let content = answer.content.map_or("{}", RawValue::get);
-                ElicitResult::Accepted(serde_json::from_str(content).map_err(|error| nonsense(key, &error))?)
+                ElicitResult::Accepted(
+                    serde_json::from_str(content).map_err(|error| invalid_answer(key, &error))?,
+                )
             }
             Action::Decline => ElicitResult::Declined,
             Action::Cancel => ElicitResult::Cancelled,
@@ -196,7 +198,7 @@ impl Answers {
                 HubError::new(ErrorKind::InvalidArguments, format!("nothing came back for {key}")).into()
             );
         };
-        serde_json::from_str(answer.get()).map_err(|error| nonsense(key, &error))
+        serde_json::from_str(answer.get()).map_err(|error| invalid_answer(key, &error))
     }
 }
 
@@ -215,7 +217,7 @@ enum Action {
     Cancel,
 }
 
-fn nonsense(key: &str, error: &serde_json::Error) -> ToolError {
+fn invalid_answer(key: &str, error: &serde_json::Error) -> ToolError {
     let message = format!("the answer to {key} is not what was asked for: {error}");
     let details = json!({"field": key, "reason": error.to_string(), "provided": null});
     HubError::new(ErrorKind::InvalidArguments, message).with_details(details).into()

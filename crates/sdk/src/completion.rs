@@ -49,7 +49,7 @@ impl Completions {
         context: Option<&RawValue>,
     ) -> Outcome {
         let mut values = match self.suggest.iter().find(|(name, _)| name == argument) {
-            Some((_, suggest)) => suggest(typed, filled_in(context)).await,
+            Some((_, suggest)) => suggest(typed, completed_arguments(context)).await,
             None => Vec::new(),
         };
         let total = values.len();
@@ -59,7 +59,7 @@ impl Completions {
     }
 }
 
-fn filled_in(context: Option<&RawValue>) -> Values {
+fn completed_arguments(context: Option<&RawValue>) -> Values {
     #[derive(Deserialize)]
     struct CompletionContext {
         #[serde(default)]

@@ -23,12 +23,12 @@ impl Content {
 
     /// A picture, in its encoded form (PNG, JPEG and the like).
     pub fn image(data: &[u8], mime_type: impl Into<String>) -> Self {
-        Self::of_type("image").with("data", &encode(data)).with("mimeType", &mime_type.into())
+        Self::of_type("image").with("data", &encode_base64(data)).with("mimeType", &mime_type.into())
     }
 
     /// A sound, in its encoded form (WAV, MP3 and the like).
     pub fn audio(data: &[u8], mime_type: impl Into<String>) -> Self {
-        Self::of_type("audio").with("data", &encode(data)).with("mimeType", &mime_type.into())
+        Self::of_type("audio").with("data", &encode_base64(data)).with("mimeType", &mime_type.into())
     }
 
     /// A link to a resource that the caller can read; `with` adds a title, a MIME type and the like.
@@ -104,6 +104,6 @@ pub(crate) fn blocks(content: &[Content]) -> Raw {
 }
 
 /// Bytes as the protocol writes them.
-pub(crate) fn encode(data: &[u8]) -> String {
+pub(crate) fn encode_base64(data: &[u8]) -> String {
     STANDARD.encode(data)
 }

@@ -54,7 +54,7 @@ impl Contents {
         members.put_some("mimeType", self.mime_type.as_ref());
         match &self.body {
             ContentsBody::Text(text) => members.put("text", text),
-            ContentsBody::Bytes(bytes) => members.put("blob", &content::encode(bytes)),
+            ContentsBody::Bytes(bytes) => members.put("blob", &content::encode_base64(bytes)),
         }
         members.into_raw()
     }

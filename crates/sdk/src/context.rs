@@ -18,7 +18,7 @@ use crate::native::NativeHandle;
 /// The call that a tool, a resource or a prompt is answering. Clones are of the same call.
 #[derive(Debug, Clone)]
 pub struct Context {
-    occasion: Arc<CallInfo>,
+    info: Arc<CallInfo>,
     pub(crate) client: CallerChannel,
     native: NativeHandle,
 }
@@ -35,7 +35,7 @@ pub(crate) struct CallInfo {
 
 impl Context {
     pub(crate) fn new(occasion: CallInfo, client: CallerChannel, native: NativeHandle) -> Self {
-        Self { occasion: Arc::new(occasion), client, native }
+        Self { info: Arc::new(occasion), client, native }
     }
 
     /// Reports how far the call is, in percent. Values that do not grow are not sent.
@@ -54,7 +54,7 @@ impl Context {
 
     /// Reports how far the call is, with or without a total and a message.
     pub fn progress(&self, progress: Progress) {
-        self.client.progress(progress);
+        self.client.report_progress(progress);
     }
 
     /// A way to send pieces of the result ahead, to callers that can take them.
@@ -75,22 +75,22 @@ impl Context {
     /// Completes when nobody waits for the call any more. The call itself is then dropped at its next `await`;
     /// this is for what it started elsewhere.
     pub async fn cancelled(&self) {
-        self.occasion.cancel.cancelled().await;
+        self.info.cancel.cancelled().await;
     }
 
     /// Whether nobody waits for the call any more.
     pub fn is_cancelled(&self) -> bool {
-        self.occasion.cancel.is_cancelled()
+        self.info.cancel.is_cancelled()
     }
 
     /// How much time is left for the call.
     pub fn remaining(&self) -> Duration {
-        self.occasion.deadline.remaining()
+        self.info.deadline.remaining()
     }
 
     /// Tells the caller that it may hang up and come back for the answer after this long.
     pub async fn pause(&self, retry: Duration) {
-        self.client.pause(retry).await;
+        self.client.send_pause(retry).await;
     }
 
     /// What the caller's side can do when asked.
@@ -100,27 +100,27 @@ impl Context {
 
     /// Who is calling.
     pub fn principal(&self) -> &Principal {
-        &self.occasion.record.principal
+        &self.info.record.principal
     }
 
     /// What the caller said about the occasion: session and user.
     pub fn call_context(&self) -> &CallContext {
-        &self.occasion.record.context
+        &self.info.record.context
     }
 
     /// Everything that is known about the call.
     pub fn record(&self) -> &CallRecord {
-        &self.occasion.record
+        &self.info.record
     }
 
     /// Headers of the caller's request that the configuration lets through, by lower-case name.
     pub fn headers(&self) -> &[(String, String)] {
-        &self.occasion.headers
+        &self.info.headers
     }
 
     /// The metadata that came with the call, as it came.
     pub fn meta(&self) -> Option<&RawValue> {
-        self.occasion.meta.as_deref()
+        self.info.meta.as_deref()
     }
 
     /// Tells whoever watches the resource that its contents are not what they were.
@@ -145,7 +145,7 @@ impl Stream {
     pub async fn write<T: Serialize>(&self, piece: T) {
         // A piece that is no JSON (a map with keys that are no texts) is sent as nothing, like `to_raw` does.
         let piece = serde_json::to_value(piece).unwrap_or(Value::Null);
-        self.client.chunk(piece).await;
+        self.client.send_chunk(piece).await;
     }
 
     /// Ends the stream: nothing can be written any more. Dropping it does the same.

@@ -34,7 +34,7 @@ impl ToolError {
 
     /// Like [`ToolError::failed`], with content of any kind.
     pub fn failed_with(content: impl IntoIterator<Item = Content>) -> Self {
-        Self::because(ToolErrorReason::Failed(content.into_iter().collect()))
+        Self::from_reason(ToolErrorReason::Failed(content.into_iter().collect()))
     }
 
     /// An argument is wrong in a way that the schema cannot express.
@@ -44,18 +44,18 @@ impl ToolError {
         let error =
             HubError::new(ErrorKind::InvalidArguments, format!("input validation failed: {field}: {reason}"))
                 .with_details(json!({"field": field, "reason": reason, "provided": provided}));
-        Self::because(ToolErrorReason::Refused(error))
+        Self::from_reason(ToolErrorReason::Refused(error))
     }
 
     /// This caller may not do that.
     pub fn forbidden(message: impl Into<String>) -> Self {
-        Self::because(ToolErrorReason::Refused(HubError::new(ErrorKind::Forbidden, message)))
+        Self::from_reason(ToolErrorReason::Refused(HubError::new(ErrorKind::Forbidden, message)))
     }
 
     /// What was asked for does not exist. Where a resource was read, the caller learns that there is none at
     /// that address; a tool fails with the text.
     pub fn not_found(what: impl fmt::Display) -> Self {
-        Self::because(ToolErrorReason::NotFound(format!("{what} was not found")))
+        Self::from_reason(ToolErrorReason::NotFound(format!("{what} was not found")))
     }
 
     /// What the caller of a tool gets: a result that says that it failed, or an error.
@@ -72,7 +72,7 @@ impl ToolError {
     pub fn into_error(self) -> HubError {
         match *self.reason {
             ToolErrorReason::Refused(error) => error,
-            ToolErrorReason::Failed(content) => HubError::new(ErrorKind::ToolFailed, texts(&content)),
+            ToolErrorReason::Failed(content) => HubError::new(ErrorKind::ToolFailed, joined_text(&content)),
             ToolErrorReason::NotFound(message) => HubError::new(ErrorKind::ToolFailed, message),
         }
     }
@@ -85,7 +85,7 @@ impl ToolError {
         }
     }
 
-    fn because(reason: ToolErrorReason) -> Self {
+    fn from_reason(reason: ToolErrorReason) -> Self {
         Self { reason: Box::new(reason) }
     }
 }
@@ -100,8 +100,8 @@ impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
     fn from(error: E) -> Self {
         let error: Box<dyn StdError + Send + Sync> = Box::new(error);
         match error.downcast::<HubError>() {
-            Ok(error) => Self::because(ToolErrorReason::Refused(*error)),
-            Err(error) => Self::failed(chain(&*error)),
+            Ok(error) => Self::from_reason(ToolErrorReason::Refused(*error)),
+            Err(error) => Self::failed(format_error_chain(&*error)),
         }
     }
 }
@@ -109,9 +109,9 @@ impl<E: StdError + Send + Sync + 'static> From<E> for ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.reason {
-            ToolErrorReason::Failed(content) => f.write_str(&texts(content)),
+            ToolErrorReason::Failed(content) => f.write_str(&joined_text(content)),
             ToolErrorReason::NotFound(message) => f.write_str(message),
-            ToolErrorReason::Refused(error) => f.write_str(&error.sentence()),
+            ToolErrorReason::Refused(error) => f.write_str(&error.message_with_suggestion()),
         }
     }
 }
@@ -127,7 +127,7 @@ impl fmt::Debug for ToolError {
 }
 
 /// The error and everything that caused it. A cause that its effect already tells about is not told twice.
-fn chain(error: &(dyn StdError + 'static)) -> String {
+fn format_error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -140,6 +140,6 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-fn texts(content: &[Content]) -> String {
+fn joined_text(content: &[Content]) -> String {
     content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
 }

@@ -52,7 +52,7 @@ where
     }
 
     fn run(&self, arguments: Raw, context: Context) -> BoxFuture<'static, Result<O, ToolError>> {
-        match read(&arguments) {
+        match parse_arguments(&arguments) {
             Ok(params) => Box::pin(self(params, context)),
             Err(error) => Box::pin(async { Err(error) }),
         }
@@ -73,7 +73,7 @@ where
     }
 
     fn run(&self, arguments: Raw, _: Context) -> BoxFuture<'static, Result<O, ToolError>> {
-        match read(&arguments) {
+        match parse_arguments(&arguments) {
             Ok(params) => Box::pin(self(params)),
             Err(error) => Box::pin(async { Err(error) }),
         }
@@ -115,11 +115,11 @@ where
 }
 
 /// The arguments as the tool wants them. They fit the schema already; what fails here is finer than a schema.
-fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
+fn parse_arguments<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
     // `()` is a way to take nothing, but to serde it is `null`, which arguments never are.
     let nothing = || if is_empty(arguments) { serde_json::from_str("null").ok() } else { None };
     let read = serde_json::from_str(arguments.get()).or_else(|error| nothing().ok_or(error));
-    read.or_else(|error| read_whole(arguments).ok_or(error)).map_err(|error| {
+    read.or_else(|error| parse_with_integers(arguments).ok_or(error)).map_err(|error| {
         let provided: Value = serde_json::from_str(arguments.get()).unwrap_or_default();
         let details = serde_json::json!({"field": "", "reason": error.to_string(), "provided": provided});
         HubError::new(ErrorKind::InvalidArguments, format!("input validation failed: {error}"))
@@ -129,13 +129,13 @@ fn read<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
 }
 
 /// To a schema 2.0 is an integer, to serde it is none.
-fn read_whole<P: DeserializeOwned>(arguments: &RawValue) -> Option<P> {
+fn parse_with_integers<P: DeserializeOwned>(arguments: &RawValue) -> Option<P> {
     let mut value: Value = serde_json::from_str(arguments.get()).ok()?;
-    make_whole(&mut value);
+    normalize_integers(&mut value);
     serde_json::from_value(value).ok()
 }
 
-fn make_whole(value: &mut Value) {
+fn normalize_integers(value: &mut Value) {
     /// Up to here every whole number has a float of its own.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
@@ -147,8 +147,8 @@ fn make_whole(value: &mut Value) {
                 *value = integer.into();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Array(items) => items.iter_mut().for_each(normalize_integers),
+        Value::Object(members) => members.values_mut().for_each(normalize_integers),
         Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
@@ -163,7 +163,7 @@ mod tests {
     use serde_json::json;
     use toolyard_hub::json::to_raw;
 
-    use super::read;
+    use super::parse_arguments;
 
     #[derive(Debug, PartialEq, Deserialize)]
     struct Params {
@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn a_whole_number_is_an_integer_however_it_is_written() {
-        let params: Params = read(&to_raw(&json!({"size": 201.0, "share": 2.0}))).unwrap();
+        let params: Params = parse_arguments(&to_raw(&json!({"size": 201.0, "share": 2.0}))).unwrap();
         assert_eq!(params, Params { size: 201, share: 2.0 });
     }
 
     #[test]
     fn a_number_that_is_not_whole_is_no_integer() {
-        assert!(read::<Params>(&to_raw(&json!({"size": 201.5, "share": 2.0}))).is_err());
-        assert!(read::<Params>(&to_raw(&json!({"size": 1e300, "share": 2.0}))).is_err());
+        assert!(parse_arguments::<Params>(&to_raw(&json!({"size": 201.5, "share": 2.0}))).is_err());
+        assert!(parse_arguments::<Params>(&to_raw(&json!({"size": 1e300, "share": 2.0}))).is_err());
     }
 }

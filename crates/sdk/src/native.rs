@@ -41,15 +41,15 @@ struct NativeInner {
 }
 
 struct NativeState {
-    shelf: Arc<NativeRegistry>,
+    registry: Arc<NativeRegistry>,
     offer: Arc<SourceOffer>,
-    feeds: Vec<SourceNotifier>,
+    notifiers: Vec<SourceNotifier>,
 }
 
 impl NativeSource {
     /// A source of this name that offers nothing yet.
     pub fn new(name: &str) -> Self {
-        let state = NativeState { shelf: Arc::default(), offer: Arc::default(), feeds: Vec::new() };
+        let state = NativeState { registry: Arc::default(), offer: Arc::default(), notifiers: Vec::new() };
         let (name, since) = (SourceName::new(name), Instant::now());
         Self { inner: Arc::new(NativeInner { name, since, state: Mutex::new(state) }) }
     }
@@ -58,31 +58,31 @@ impl NativeSource {
     /// then the newer one has the name, and the older one is reached by its version.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
-        self.with(|shelf| shelf.put_tool(tool))
+        self.with(|registry| registry.put_tool(tool))
     }
 
     /// Offers several tools.
     #[must_use]
     pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
-        self.with(|shelf| tools.into_iter().for_each(|tool| shelf.put_tool(tool)))
+        self.with(|registry| tools.into_iter().for_each(|tool| registry.put_tool(tool)))
     }
 
     /// Offers a resource. One at the same address is replaced in its place.
     #[must_use]
     pub fn resource(self, resource: Resource) -> Self {
-        self.with(|shelf| shelf.put_resource(resource))
+        self.with(|registry| registry.put_resource(resource))
     }
 
     /// Offers a family of resources. One with the same template is replaced in its place.
     #[must_use]
     pub fn template(self, template: ResourceTemplate) -> Self {
-        self.with(|shelf| shelf.put_template(template))
+        self.with(|registry| registry.put_template(template))
     }
 
     /// Offers a prompt. One of the same name is replaced in its place.
     #[must_use]
     pub fn prompt(self, prompt: Prompt) -> Self {
-        self.with(|shelf| shelf.put_prompt(prompt))
+        self.with(|registry| registry.put_prompt(prompt))
     }
 
     /// A way to change the offer later. It can be had before everything is registered, so that a tool can hold it.
@@ -104,60 +104,60 @@ impl NativeSource {
 impl NativeHandle {
     /// Offers a tool from now on. One of the same name is replaced in its place.
     pub fn add_tool(&self, tool: Tool) {
-        self.change(|shelf| shelf.put_tool(tool));
+        self.change(|registry| registry.put_tool(tool));
     }
 
     /// Offers the tool of this name no more, in none of its versions. Calls that are under way finish.
     pub fn remove_tool(&self, name: &str) {
-        self.change(|shelf| shelf.tools.retain(|tool| tool.name() != name));
+        self.change(|registry| registry.tools.retain(|tool| tool.name() != name));
     }
 
     /// The tools that are offered now, in order, each version of a tool by itself.
     pub fn tools(&self) -> Vec<Arc<Tool>> {
-        self.shelf().tools.clone()
+        self.registry().tools.clone()
     }
 
     /// Offers a prompt from now on. One of the same name is replaced in its place.
     pub fn add_prompt(&self, prompt: Prompt) {
-        self.change(|shelf| shelf.put_prompt(prompt));
+        self.change(|registry| registry.put_prompt(prompt));
     }
 
     /// Offers the prompt of this name no more.
     pub fn remove_prompt(&self, name: &str) {
-        self.change(|shelf| shelf.prompts.retain(|prompt| prompt.name() != name));
+        self.change(|registry| registry.prompts.retain(|prompt| prompt.name() != name));
     }
 
     /// The prompts that are offered now, in order.
     pub fn prompts(&self) -> Vec<Arc<Prompt>> {
-        self.shelf().prompts.clone()
+        self.registry().prompts.clone()
     }
 
     /// Offers a resource from now on. One at the same address is replaced in its place.
     pub fn add_resource(&self, resource: Resource) {
-        self.change(|shelf| shelf.put_resource(resource));
+        self.change(|registry| registry.put_resource(resource));
     }
 
     /// Offers the resource at this address no more.
     pub fn remove_resource(&self, uri: &str) {
-        self.change(|shelf| shelf.resources.retain(|resource| resource.uri() != uri));
+        self.change(|registry| registry.resources.retain(|resource| resource.uri() != uri));
     }
 
     /// The resources that are offered now, in order.
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        self.shelf().resources.clone()
+        self.registry().resources.clone()
     }
 
     /// Tells whoever watches the resource that its contents are not what they were.
     pub fn resource_updated(&self, uri: &str) {
         let Some(inner) = self.inner.upgrade() else { return };
-        let feeds = inner.lock().feeds.clone();
+        let feeds = inner.lock().notifiers.clone();
         for feed in feeds {
             feed.resource_updated(uri);
         }
     }
 
-    fn shelf(&self) -> Arc<NativeRegistry> {
-        self.inner.upgrade().map(|inner| inner.shelf()).unwrap_or_default()
+    fn registry(&self) -> Arc<NativeRegistry> {
+        self.inner.upgrade().map(|inner| inner.registry()).unwrap_or_default()
     }
 
     fn change(&self, change: impl FnOnce(&mut NativeRegistry)) {
@@ -172,11 +172,11 @@ impl NativeInner {
     fn change(&self, change: impl FnOnce(&mut NativeRegistry)) {
         let feeds = {
             let mut state = self.lock();
-            let mut shelf = NativeRegistry::clone(&state.shelf);
-            change(&mut shelf);
-            state.offer = Arc::new(shelf.to_offer());
-            state.shelf = Arc::new(shelf);
-            state.feeds.clone()
+            let mut registry = NativeRegistry::clone(&state.registry);
+            change(&mut registry);
+            state.offer = Arc::new(registry.to_offer());
+            state.registry = Arc::new(registry);
+            state.notifiers.clone()
         };
         // The yard reads the offer again, so the lock must be free by now.
         for feed in feeds {
@@ -184,8 +184,8 @@ impl NativeInner {
         }
     }
 
-    fn shelf(&self) -> Arc<NativeRegistry> {
-        Arc::clone(&self.lock().shelf)
+    fn registry(&self) -> Arc<NativeRegistry> {
+        Arc::clone(&self.lock().registry)
     }
 
     fn lock(&self) -> MutexGuard<'_, NativeState> {
@@ -211,41 +211,45 @@ impl Source for NativeSource {
     }
 
     fn attach(&self, feed: SourceNotifier) {
-        self.inner.lock().feeds.push(feed);
+        self.inner.lock().notifiers.push(feed);
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         let SourceCall { record, target, deadline, cancel, headers, meta, client } = call;
         let occasion = CallInfo { record, deadline, cancel, headers, meta };
         let context = Context::new(occasion, client, self.handle());
-        let shelf = self.inner.shelf();
-        Box::pin(async move { answer(&shelf, target, context).await })
+        let registry = self.inner.registry();
+        Box::pin(async move { dispatch(&registry, target, context).await })
     }
 }
 
-async fn answer(shelf: &NativeRegistry, target: SourceTarget, context: Context) -> Result<Outcome, HubError> {
+async fn dispatch(
+    registry: &NativeRegistry,
+    target: SourceTarget,
+    context: Context,
+) -> Result<Outcome, HubError> {
     match target {
         SourceTarget::Tool { name, arguments } => {
             let gone = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}"));
             let version = context.call_context().version.as_deref();
-            shelf.tool(&name, version).ok_or_else(gone)?.call(arguments, context).await
+            registry.tool(&name, version).ok_or_else(gone)?.call(arguments, context).await
         }
         SourceTarget::Resource { uri } => {
-            if let Some(resource) = shelf.resource(&uri) {
+            if let Some(resource) = registry.resource(&uri) {
                 return resource.read(context).await;
             }
-            let (template, values) = shelf.template_for(&uri).ok_or_else(|| unknown_resource(&uri))?;
+            let (template, values) = registry.template_for(&uri).ok_or_else(|| unknown_resource(&uri))?;
             template.read(&uri, values, context).await
         }
         SourceTarget::Prompt { name, arguments } => {
-            shelf.prompt(&name).ok_or_else(|| unknown_prompt(&name))?.get(&arguments, context).await
+            registry.prompt(&name).ok_or_else(|| unknown_prompt(&name))?.get(&arguments, context).await
         }
         SourceTarget::PromptCompletion { name, argument, value, context } => {
-            let prompt = shelf.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
+            let prompt = registry.prompt(&name).ok_or_else(|| unknown_prompt(&name))?;
             Ok(prompt.completions.complete(&argument, value, context.as_deref()).await)
         }
         SourceTarget::TemplateCompletion { uri, argument, value, context } => {
-            let template = shelf.template(&uri).ok_or_else(|| unknown_resource(&uri))?;
+            let template = registry.template(&uri).ok_or_else(|| unknown_resource(&uri))?;
             Ok(template.completions.complete(&argument, value, context.as_deref()).await)
         }
     }

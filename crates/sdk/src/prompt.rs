@@ -70,7 +70,7 @@ pub struct Prompt {
     arguments: Vec<PromptArgument>,
     icons: Vec<Icon>,
     permissions: Vec<String>,
-    by_hand: Object,
+    overrides: Object,
     pub(crate) completions: Completions,
     get: PromptHandler,
 }
@@ -105,7 +105,7 @@ impl Prompt {
             arguments: Vec::new(),
             icons: Vec::new(),
             permissions: Vec::new(),
-            by_hand: Object::default(),
+            overrides: Object::default(),
             completions: Completions::default(),
             get: Arc::new(get),
         }
@@ -192,7 +192,7 @@ impl Prompt {
     /// Sets any member of the definition, byte for byte: one that is there is replaced, a new one comes last.
     #[must_use]
     pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
-        self.by_hand.set(key, raw::to_raw(value));
+        self.overrides.set(key, raw::to_raw(value));
         self
     }
 
@@ -203,12 +203,12 @@ impl Prompt {
         definition.put_some("description", self.description.as_ref());
         definition.put_all("arguments", &self.arguments);
         definition.put_all("icons", &self.icons);
-        definition.put_overrides(&self.by_hand);
+        definition.put_overrides(&self.overrides);
         PromptOffer { definition: definition.into_raw(), permissions: self.permissions.clone() }
     }
 
     pub(crate) async fn get(&self, arguments: &RawValue, context: Context) -> Result<Outcome, HubError> {
-        let arguments = self.read(arguments)?;
+        let arguments = self.parse_arguments(arguments)?;
         let messages = (self.get)(arguments, context).await.map_err(ToolError::into_error)?;
         let mut result = DefinitionBuilder::default();
         result.put_some("description", self.description.as_ref());
@@ -217,7 +217,7 @@ impl Prompt {
     }
 
     /// The arguments, once it is known that they are texts and that the required ones are there.
-    fn read(&self, arguments: &RawValue) -> Result<Values, HubError> {
+    fn parse_arguments(&self, arguments: &RawValue) -> Result<Values, HubError> {
         let given: Map<String, Value> = serde_json::from_str(arguments.get())
             .map_err(|error| self.invalid("arguments", &format!("cannot be read: {error}"), &Value::Null))?;
         if let Some(missing) =

@@ -15,7 +15,7 @@ use crate::resource_metadata::ResourceMetadata;
 #[derive(Clone)]
 pub struct Resource {
     uri: String,
-    pub(crate) about: ResourceMetadata,
+    pub(crate) metadata: ResourceMetadata,
     size: Option<u64>,
     read: ResourceHandler,
 }
@@ -50,7 +50,7 @@ impl Resource {
             let contents = async move { contents.await.map(IntoContents::into_contents) };
             Box::pin(contents) as BoxFuture<'static, _>
         };
-        Self { uri: uri.into(), about: ResourceMetadata::new(name), size: None, read: Arc::new(read) }
+        Self { uri: uri.into(), metadata: ResourceMetadata::new(name), size: None, read: Arc::new(read) }
     }
 
     fn fixed(uri: impl Into<String>, name: impl Into<String>, contents: Contents) -> Self {
@@ -75,15 +75,15 @@ impl Resource {
     pub(crate) fn to_offer(&self) -> ResourceOffer {
         let mut definition = DefinitionBuilder::default();
         definition.put("uri", &self.uri);
-        self.about.write(&mut definition);
+        self.metadata.write(&mut definition);
         definition.put_some("size", self.size.as_ref());
-        definition.put_overrides(&self.about.by_hand);
-        ResourceOffer { definition: definition.into_raw(), permissions: self.about.permissions.clone() }
+        definition.put_overrides(&self.metadata.overrides);
+        ResourceOffer { definition: definition.into_raw(), permissions: self.metadata.permissions.clone() }
     }
 
     pub(crate) async fn read(&self, context: Context) -> Result<Outcome, HubError> {
         let contents = (self.read)(context).await;
-        contents::read_result(contents, &self.uri, &self.about)
+        contents::read_result(contents, &self.uri, &self.metadata)
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct ResourceMetadata {
     pub(crate) annotations: Option<Annotations>,
     pub(crate) icons: Vec<Icon>,
     pub(crate) permissions: Vec<String>,
-    pub(crate) by_hand: Object,
+    pub(crate) overrides: Object,
 }
 
 impl ResourceMetadata {
@@ -41,42 +41,42 @@ macro_rules! describes_itself {
             /// A name for people.
             #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
-                self.about.title = Some(title.into());
+                self.metadata.title = Some(title.into());
                 self
             }
 
             /// What is there to read.
             #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
-                self.about.description = Some(description.into());
+                self.metadata.description = Some(description.into());
                 self
             }
 
             /// What kind of text or bytes it is.
             #[must_use]
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-                self.about.mime_type = Some(mime_type.into());
+                self.metadata.mime_type = Some(mime_type.into());
                 self
             }
 
             /// Who it is for and how much it matters.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
-                self.about.annotations = Some(annotations);
+                self.metadata.annotations = Some(annotations);
                 self
             }
 
             /// Adds an icon.
             #[must_use]
             pub fn icon(mut self, icon: Icon) -> Self {
-                self.about.icons.push(icon);
+                self.metadata.icons.push(icon);
                 self
             }
 
             /// Permissions that a caller needs, all of them, to see and to read it.
             #[must_use]
             pub fn permissions<P: Into<String>>(mut self, permissions: impl IntoIterator<Item = P>) -> Self {
-                self.about.permissions.extend(permissions.into_iter().map(Into::into));
+                self.metadata.permissions.extend(permissions.into_iter().map(Into::into));
                 self
             }
 
@@ -84,7 +84,7 @@ macro_rules! describes_itself {
             /// last.
             #[must_use]
             pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
-                self.about.by_hand.set(key, json::to_raw(value));
+                self.metadata.overrides.set(key, json::to_raw(value));
                 self
             }
         }

@@ -16,11 +16,11 @@ pub(crate) use form::form_schema;
 /// The schema of a tool's arguments. Arguments are always an object, so a type that is none accepts any object
 /// here and complains when it reads them.
 pub(crate) fn input_schema<T: JsonSchema>() -> Raw {
-    let schema = root::<T>(settings().for_deserialize());
+    let schema = root_schema::<T>(settings().for_deserialize());
     if schema.get("type").is_some_and(|kind| kind == "null") {
         return empty_input_schema();
     }
-    if is_object(&schema, &schema) { raw::to_raw(&said_to_be_object(schema)) } else { any_input_schema() }
+    if is_object(&schema, &schema) { raw::to_raw(&ensure_object_type(schema)) } else { any_input_schema() }
 }
 
 /// The schema of arguments that nobody described: any object.
@@ -36,9 +36,9 @@ pub(crate) fn empty_input_schema() -> Raw {
 /// The schema of a tool's structured result, which clients of most versions want to be an object: anything else
 /// is put under `result`.
 pub(crate) fn output_schema<T: JsonSchema>() -> OutputSchema {
-    let mut schema = root::<T>(settings().for_serialize());
+    let mut schema = root_schema::<T>(settings().for_serialize());
     if is_object(&schema, &schema) {
-        return OutputSchema::Object(raw::to_raw(&said_to_be_object(schema)));
+        return OutputSchema::Object(raw::to_raw(&ensure_object_type(schema)));
     }
     let mut wrapped = Map::new();
     // References point at the root, so what they lead to must stay there.
@@ -49,7 +49,7 @@ pub(crate) fn output_schema<T: JsonSchema>() -> OutputSchema {
     }
     wrapped.insert("properties".to_owned(), json!({"result": schema}));
     wrapped.insert("required".to_owned(), json!(["result"]));
-    OutputSchema::Wrapped(raw::to_raw(&said_to_be_object(wrapped)))
+    OutputSchema::Wrapped(raw::to_raw(&ensure_object_type(wrapped)))
 }
 
 /// Formats that only Rust knows (`uint32`, `double`) are left out: strict clients refuse them.
@@ -58,7 +58,7 @@ fn settings() -> SchemaSettings {
 }
 
 /// The schema of the type, without the title that is only the type's name.
-fn root<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
+fn root_schema<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     let members = schema.ensure_object();
     if members.get("title").and_then(Value::as_str) == Some(&*T::schema_name()) {
@@ -83,7 +83,7 @@ fn is_object(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
 }
 
 /// Says at the root that it is an object, as clients want it, and always lists its properties.
-fn said_to_be_object(mut schema: Map<String, Value>) -> Map<String, Value> {
+fn ensure_object_type(mut schema: Map<String, Value>) -> Map<String, Value> {
     let mut said = Map::new();
     if let Some(dialect) = schema.shift_remove("$schema") {
         said.insert("$schema".to_owned(), dialect);

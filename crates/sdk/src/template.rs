@@ -18,7 +18,7 @@ use crate::values::Values;
 pub struct ResourceTemplate {
     template: String,
     matcher: UriTemplate,
-    pub(crate) about: ResourceMetadata,
+    pub(crate) metadata: ResourceMetadata,
     pub(crate) completions: Completions,
     read: TemplateHandler,
 }
@@ -44,7 +44,7 @@ impl ResourceTemplate {
         Self {
             matcher: UriTemplate::parse(&template),
             template,
-            about: ResourceMetadata::new(name),
+            metadata: ResourceMetadata::new(name),
             completions: Completions::default(),
             read: Arc::new(read),
         }
@@ -78,16 +78,16 @@ impl ResourceTemplate {
     }
 
     /// The values that make this address, if it is one of the family.
-    pub(crate) fn values(&self, uri: &str) -> Option<Values> {
-        Some(self.matcher.values(uri)?.into_iter().collect())
+    pub(crate) fn match_uri(&self, uri: &str) -> Option<Values> {
+        Some(self.matcher.extract_values(uri)?.into_iter().collect())
     }
 
     pub(crate) fn to_offer(&self) -> TemplateOffer {
         let mut definition = DefinitionBuilder::default();
         definition.put("uriTemplate", &self.template);
-        self.about.write(&mut definition);
-        definition.put_overrides(&self.about.by_hand);
-        TemplateOffer { definition: definition.into_raw(), permissions: self.about.permissions.clone() }
+        self.metadata.write(&mut definition);
+        definition.put_overrides(&self.metadata.overrides);
+        TemplateOffer { definition: definition.into_raw(), permissions: self.metadata.permissions.clone() }
     }
 
     pub(crate) async fn read(
@@ -97,7 +97,7 @@ impl ResourceTemplate {
         context: Context,
     ) -> Result<Outcome, HubError> {
         let contents = (self.read)(values, context).await;
-        contents::read_result(contents, uri, &self.about)
+        contents::read_result(contents, uri, &self.metadata)
     }
 }
 

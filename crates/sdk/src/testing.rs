@@ -29,7 +29,7 @@ pub async fn call(tool: Tool, arguments: impl Serialize) -> TestReport {
 #[derive(Debug, Clone)]
 pub struct TestCaller {
     permissions: Permissions,
-    abilities: ClientCapabilities,
+    capabilities: ClientCapabilities,
     answers: Vec<(String, Raw)>,
     cancel: CancellationToken,
     meta: Option<Raw>,
@@ -48,7 +48,7 @@ pub struct TestReport {
     /// Every log line, in order.
     pub log: Vec<LogLine>,
     /// Every question, in order, whether it was answered or not.
-    pub asked: Vec<Question>,
+    pub questions: Vec<Question>,
     /// Every permission to hang up and come back, in order.
     pub pauses: Vec<Duration>,
 }
@@ -63,7 +63,7 @@ impl TestCaller {
     /// Somebody who may do everything, reads every log line, and can answer every kind of question once there
     /// are answers.
     pub fn new() -> Self {
-        let abilities = ClientCapabilities {
+        let capabilities = ClientCapabilities {
             elicit_form: true,
             elicit_url: true,
             sample: true,
@@ -72,7 +72,7 @@ impl TestCaller {
         };
         Self {
             permissions: Permissions::All,
-            abilities,
+            capabilities,
             answers: Vec::new(),
             cancel: CancellationToken::new(),
             meta: None,
@@ -90,7 +90,7 @@ impl TestCaller {
     /// Leaves the caller with these abilities and no others.
     #[must_use]
     pub fn capabilities(mut self, abilities: ClientCapabilities) -> Self {
-        self.abilities = abilities;
+        self.capabilities = abilities;
         self
     }
 
@@ -133,7 +133,7 @@ impl TestCaller {
 
     /// Asks a yard for anything: a tool, a resource, a prompt, a completion.
     pub async fn request(self, yard: &Arc<Yard>, what: CallTarget) -> TestReport {
-        let (client, updates) = CallerChannel::new(self.abilities.clone());
+        let (client, updates) = CallerChannel::new(self.capabilities.clone());
         let request = CallRequest {
             deadline: Deadline::after(TIME),
             cancel: self.cancel.clone(),
@@ -142,10 +142,10 @@ impl TestCaller {
             client,
             ..CallRequest::new(what, Principal::new("test", self.permissions.clone()))
         };
-        self.watch(yard.call(request), updates).await
+        self.collect_report(yard.call(request), updates).await
     }
 
-    async fn watch(
+    async fn collect_report(
         self,
         call: impl Future<Output = Result<Outcome, HubError>>,
         mut updates: Receiver<CallerUpdate>,
@@ -156,12 +156,12 @@ impl TestCaller {
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(update) = updates.recv() => report.note(update, &mut answers),
+                Some(update) = updates.recv() => report.record(update, &mut answers),
                 outcome = &mut call => break outcome,
             }
         };
         while let Ok(update) = updates.try_recv() {
-            report.note(update, &mut answers);
+            report.record(update, &mut answers);
         }
         report.outcome = outcome;
         report
@@ -175,7 +175,7 @@ impl TestReport {
             progress: Vec::new(),
             chunks: Vec::new(),
             log: Vec::new(),
-            asked: Vec::new(),
+            questions: Vec::new(),
             pauses: Vec::new(),
         }
     }
@@ -209,23 +209,23 @@ impl TestReport {
         self.outcome.as_ref().err().map(HubError::kind)
     }
 
-    fn note(&mut self, update: CallerUpdate, answers: &mut Vec<(String, Raw)>) {
+    fn record(&mut self, update: CallerUpdate, answers: &mut Vec<(String, Raw)>) {
         match update {
             CallerUpdate::Progress(progress) => self.progress.push(progress),
             CallerUpdate::Chunk(chunk) => self.chunks.push(chunk),
             CallerUpdate::Log(line) => self.log.push(line),
             CallerUpdate::Pause(pause) => self.pauses.push(pause.retry),
             CallerUpdate::Ask(QuestionBatch { questions, reply }) => {
-                let answered = questions.iter().map(|question| take(answers, &question.key)).collect();
+                let answered = questions.iter().map(|question| take_answer(answers, &question.key)).collect();
                 // A call that stopped waiting needs no answer.
                 let _ = reply.send(answered);
-                self.asked.extend(questions);
+                self.questions.extend(questions);
             }
         }
     }
 }
 
-fn take(answers: &mut Vec<(String, Raw)>, key: &str) -> Result<(String, Raw), HubError> {
+fn take_answer(answers: &mut Vec<(String, Raw)>, key: &str) -> Result<(String, Raw), HubError> {
     let at = answers.iter().position(|(name, _)| name == key);
     let none = || HubError::new(ErrorKind::Cancelled, format!("the test has no answer for {key}"));
     at.map(|at| answers.remove(at)).ok_or_else(none)

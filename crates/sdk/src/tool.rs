@@ -45,8 +45,8 @@ pub struct Tool {
     metadata: Map<String, Value>,
     permissions: Vec<String>,
     hooks: Vec<Arc<dyn Hooks>>,
-    members_by_hand: Object,
-    definition_by_hand: Option<Raw>,
+    overrides: Object,
+    custom_definition: Option<Raw>,
     run: ToolHandler,
 }
 
@@ -92,8 +92,8 @@ impl Tool {
             metadata: Map::new(),
             permissions: Vec::new(),
             hooks: Vec::new(),
-            members_by_hand: Object::default(),
-            definition_by_hand: None,
+            overrides: Object::default(),
+            custom_definition: None,
             run,
         }
     }
@@ -230,7 +230,7 @@ impl Tool {
     /// Sets any member of the definition, byte for byte: one that is there is replaced, a new one comes last.
     #[must_use]
     pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
-        self.members_by_hand.set(key, json::to_raw(value));
+        self.overrides.set(key, json::to_raw(value));
         self
     }
 
@@ -242,7 +242,7 @@ impl Tool {
         if let Some(name) = definition::definition_name(&definition) {
             self.name = name;
         }
-        self.definition_by_hand = Some(definition);
+        self.custom_definition = Some(definition);
         self
     }
 

@@ -60,7 +60,7 @@ pub enum Auth {
 
 #[derive(Debug)]
 pub(crate) struct Authenticator {
-    lock: AuthPolicy,
+    policy: AuthPolicy,
     hosts: Vec<String>,
     origins: Vec<String>,
     /// On a loopback address only loopback names lead here; anything else is a rebound name.
@@ -92,33 +92,37 @@ impl Authenticator {
             }
             Auth::TokenStore(keyring) => AuthPolicy::TokenStore(keyring),
         };
-        Arc::new(Self { lock, hosts, origins, loopback })
+        Arc::new(Self { policy: lock, hosts, origins, loopback })
     }
 
-    async fn admit(&self, headers: &HeaderMap, path: &str) -> Result<Option<Principal>, RejectionReason> {
-        match self.look(headers, path)? {
+    async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        path: &str,
+    ) -> Result<Option<Principal>, RejectionReason> {
+        match self.extract_credential(headers, path)? {
             RequestCredential::Public => Ok(None),
             RequestCredential::Known(principal) => Ok(Some(principal)),
             RequestCredential::Bearer(token, keyring) => keyring.authenticate(token).await.map(Some),
         }
     }
 
-    fn look<'a>(
+    fn extract_credential<'a>(
         &'a self,
         headers: &'a HeaderMap,
         path: &str,
     ) -> Result<RequestCredential<'a>, RejectionReason> {
-        if !self.knows_host(text(headers, header::HOST).unwrap_or_default()) {
+        if !self.allows_host(text(headers, header::HOST).unwrap_or_default()) {
             return Err(RejectionReason::Host);
         }
         let host = text(headers, header::HOST).unwrap_or_default();
-        if text(headers, header::ORIGIN).is_some_and(|origin| !self.knows_origin(origin, host)) {
+        if text(headers, header::ORIGIN).is_some_and(|origin| !self.allows_origin(origin, host)) {
             return Err(RejectionReason::Origin);
         }
         if PUBLIC.contains(&path) || path.starts_with(ASSETS) || path.starts_with(WELL_KNOWN) {
             return Ok(RequestCredential::Public);
         }
-        let keyring = match &self.lock {
+        let keyring = match &self.policy {
             AuthPolicy::Open(principal) => return Ok(RequestCredential::Known(principal.clone())),
             AuthPolicy::TokenStore(keyring) => keyring,
         };
@@ -131,8 +135,8 @@ impl Authenticator {
     }
 
     /// Somebody who stays for long, and has to prove who they are again and again.
-    fn visitor(&self, headers: &HeaderMap) -> ConnectionCredentials {
-        ConnectionCredentials::new(self.lock.clone(), bearer(headers).map(ToOwned::to_owned))
+    fn connection_credentials(&self, headers: &HeaderMap) -> ConnectionCredentials {
+        ConnectionCredentials::new(self.policy.clone(), bearer(headers).map(ToOwned::to_owned))
     }
 
     /// A stream of events stays open only for as long as the token that opened it is good.
@@ -143,22 +147,22 @@ impl Authenticator {
         token: Option<&HeaderValue>,
         kind: StreamKind,
     ) -> Response<Body> {
-        if matches!(self.lock, AuthPolicy::Open(_)) || !is_stream(&response) {
+        if matches!(self.policy, AuthPolicy::Open(_)) || !is_stream(&response) {
             return response;
         }
-        let token = token.and_then(bearer_of).map(ToOwned::to_owned);
-        let visitor = ConnectionCredentials::new(self.lock.clone(), token);
+        let token = token.and_then(parse_bearer).map(ToOwned::to_owned);
+        let visitor = ConnectionCredentials::new(self.policy.clone(), token);
         response.map(|body| Body::new(RecheckedBody::new(body, visitor, principal, kind)))
     }
 
     /// What is said to those who look for a way in, if it is theirs to know.
     fn metadata(&self, headers: &HeaderMap, path: &str) -> Option<Response<Body>> {
-        let AuthPolicy::TokenStore(keyring) = &self.lock else { return None };
+        let AuthPolicy::TokenStore(keyring) = &self.policy else { return None };
         resource_metadata::metadata(keyring.jwt().as_deref()?, text(headers, header::HOST)?, path)
     }
 
-    fn turn(&self, reason: RejectionReason, headers: &HeaderMap, path: &str) -> AuthRejection {
-        let metadata = match &self.lock {
+    fn reject(&self, reason: RejectionReason, headers: &HeaderMap, path: &str) -> AuthRejection {
+        let metadata = match &self.policy {
             AuthPolicy::TokenStore(keyring)
                 if !matches!(reason, RejectionReason::Host | RejectionReason::Origin) =>
             {
@@ -169,37 +173,37 @@ impl Authenticator {
             }
             _ => None,
         };
-        AuthRejection { reason, metadata, speaks: ErrorFormat::for_path(path) }
+        AuthRejection { reason, metadata, format: ErrorFormat::for_path(path) }
     }
 
-    fn knows_host(&self, host: &str) -> bool {
-        let name = without_port(host);
+    fn allows_host(&self, host: &str) -> bool {
+        let name = strip_port(host);
         let configured = self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name));
         configured || is_loopback(name) || (!self.loopback && self.hosts.is_empty())
     }
 
     /// The origin of the page that a request comes from, if it is one that the configuration names.
-    fn page(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        let named = text(headers, header::ORIGIN).is_some_and(|origin| self.names_origin(origin));
-        let host = self.knows_host(text(headers, header::HOST).unwrap_or_default());
+    fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let named = text(headers, header::ORIGIN).is_some_and(|origin| self.is_configured_origin(origin));
+        let host = self.allows_host(text(headers, header::HOST).unwrap_or_default());
         headers.get(header::ORIGIN).filter(|_| named && host).cloned()
     }
 
-    fn names_origin(&self, origin: &str) -> bool {
+    fn is_configured_origin(&self, origin: &str) -> bool {
         self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
     }
 
     /// Whether pages of this origin may use this server. With a token, any page of this machine may: the token is
     /// what protects. Without one, only the yard's own page and those that the configuration names.
-    fn knows_origin(&self, origin: &str, host: &str) -> bool {
-        if self.names_origin(origin) {
+    fn allows_origin(&self, origin: &str, host: &str) -> bool {
+        if self.is_configured_origin(origin) {
             return true;
         }
-        match &self.lock {
+        match &self.policy {
             AuthPolicy::Open(_) => is_own_origin(origin, host),
             AuthPolicy::TokenStore(_) => {
                 let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-                name.is_some_and(|name| is_loopback(without_port(name)))
+                name.is_some_and(|name| is_loopback(strip_port(name)))
             }
         }
     }
@@ -216,10 +220,10 @@ fn is_own_origin(origin: &str, host: &str) -> bool {
 
 /// The token that a request bears.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(header::AUTHORIZATION).and_then(bearer_of)
+    headers.get(header::AUTHORIZATION).and_then(parse_bearer)
 }
 
-fn bearer_of(value: &HeaderValue) -> Option<&str> {
+fn parse_bearer(value: &HeaderValue) -> Option<&str> {
     let given = value.to_str().ok().and_then(|value| value.split_once(' '));
     given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token)
 }
@@ -231,7 +235,7 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
 
 /// The name in front of a port. Nothing for what is more than that: other readers of addresses would see another name in
 /// `localhost:80@evil.example`.
-fn without_port(host: &str) -> &str {
+fn strip_port(host: &str) -> &str {
     let (name, rest) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or(("", "")),
         None => host.split_at(host.find(':').unwrap_or(host.len())),
@@ -251,10 +255,10 @@ pub(crate) async fn guard(
     mut request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
-    let page = door.page(request.headers());
+    let page = door.allowed_origin(request.headers());
     let mut response = match page.is_some() && cors::is_preflight(request.method(), request.headers()) {
         true => cors::preflight_response(request.headers()),
-        false => pass(&door, &mut request, next).await,
+        false => authenticate_and_run(&door, &mut request, next).await,
     };
     if let Some(origin) = page {
         cors::allow_origin(&mut response, origin);
@@ -262,23 +266,27 @@ pub(crate) async fn guard(
     response
 }
 
-async fn pass(door: &Authenticator, request: &mut Request<Body>, next: Next) -> Response<Body> {
+async fn authenticate_and_run(
+    door: &Authenticator,
+    request: &mut Request<Body>,
+    next: Next,
+) -> Response<Body> {
     let mut request = std::mem::take(request);
     if request.uri().path() == CONTROL {
-        let visitor = door.visitor(request.headers());
+        let visitor = door.connection_credentials(request.headers());
         request.extensions_mut().insert(visitor);
     }
     let (headers, path) = (request.headers(), request.uri().path());
     let connection = request.extensions().get::<Arc<ConnectionState>>();
     if connection.is_some_and(|connection| connection.is_reserved()) && !HEALTH.contains(&path) {
-        return door.turn(RejectionReason::Connections, headers, path).into_response();
+        return door.reject(RejectionReason::Connections, headers, path).into_response();
     }
-    let admitted = door.admit(headers, path).await;
+    let admitted = door.authenticate(headers, path).await;
     if let Some(connection) = connection {
         match &admitted {
             Ok(Some(_)) => connection.mark_authenticated(),
-            Ok(None) | Err(_) if !fits_address(connection, headers) => {
-                return door.turn(RejectionReason::Connections, headers, path).into_response();
+            Ok(None) | Err(_) if !has_room_for_client(connection, headers) => {
+                return door.reject(RejectionReason::Connections, headers, path).into_response();
             }
             Ok(None) | Err(_) => {}
         }
@@ -295,17 +303,17 @@ async fn pass(door: &Authenticator, request: &mut Request<Body>, next: Next) -> 
             Some(metadata) => metadata,
             None => next.run(request).await,
         },
-        Err(reason) => door.turn(reason, headers, path).into_response(),
+        Err(reason) => door.reject(reason, headers, path).into_response(),
     }
 }
 
 /// Whether there is room for one more connection of the client that a trusted proxy names.
-fn fits_address(connection: &ConnectionState, headers: &HeaderMap) -> bool {
+fn has_room_for_client(connection: &ConnectionState, headers: &HeaderMap) -> bool {
     let Some(proxies) = connection.trusted_proxies() else { return true };
     if !proxies.contains(connection.peer()) {
         return true;
     }
-    proxies.client(headers).is_none_or(|client| connection.forwarded_for(client))
+    proxies.client(headers).is_none_or(|client| connection.admit_forwarded(client))
 }
 
 #[cfg(test)]

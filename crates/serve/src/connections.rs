@@ -52,7 +52,7 @@ impl Default for ConnectionLimits {
 
 impl ConnectionLimits {
     /// The same within what the process may have open: a quarter of the file descriptors is for everything else.
-    pub(crate) fn within(self, descriptors: Option<u64>) -> Self {
+    pub(crate) fn cap_to_open_files(self, descriptors: Option<u64>) -> Self {
         let Some(descriptors) = descriptors else { return self };
         let room = usize::try_from(descriptors - descriptors / 4).unwrap_or(usize::MAX);
         let total = self.total.min(room.saturating_sub(self.health_reserve)).max(1);
@@ -140,7 +140,7 @@ impl ConnectionTable {
         stop: &CancellationToken,
     ) -> Option<Arc<ConnectionState>> {
         let peer = peer.to_canonical();
-        let address = self.counted_for(peer);
+        let address = self.client_address(peer);
         let mut open = self.lock();
         let class = if open.make_room(&self.limits, address) {
             Class::Unauthenticated(address)
@@ -188,7 +188,7 @@ impl ConnectionTable {
         } else if state.authenticated.load(Ordering::Relaxed) {
             Class::Authenticated
         } else {
-            Class::Unauthenticated(self.counted_for(state.peer))
+            Class::Unauthenticated(self.client_address(state.peer))
         };
         let mut open = self.lock();
         if !open.all.contains_key(&state.id) {
@@ -199,7 +199,7 @@ impl ConnectionTable {
     }
 
     /// Whether so many connections are unauthenticated that they are given less time.
-    pub(crate) fn is_pressed(&self) -> bool {
+    pub(crate) fn is_under_pressure(&self) -> bool {
         2 * self.lock().unauthenticated > self.limits.unauthenticated
     }
 
@@ -229,7 +229,7 @@ impl ConnectionTable {
         (open.all.len(), open.unauthenticated)
     }
 
-    fn counted_for(&self, peer: IpAddr) -> Option<ClientAddress> {
+    fn client_address(&self, peer: IpAddr) -> Option<ClientAddress> {
         (!self.limits.trusted_proxies.contains(peer)).then(|| ClientAddress::from(peer))
     }
 
@@ -256,14 +256,14 @@ impl OpenConnections {
         };
         !full(self)
             || self
-                .heaviest()
+                .busiest_address()
                 .is_some_and(|address| self.evict(|class| class == Class::Unauthenticated(Some(address))))
             || self.evict(|class| matches!(class, Class::Unauthenticated(_)))
     }
 
     /// The address with the most unauthenticated connections. Those make room first, so that a client that opens few is
     /// not closed before its request is read, however long that takes.
-    fn heaviest(&self) -> Option<ClientAddress> {
+    fn busiest_address(&self) -> Option<ClientAddress> {
         self.by_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address)
     }
 
@@ -283,13 +283,13 @@ impl OpenConnections {
     }
 
     fn insert(&mut self, id: u64, entry: Entry) {
-        self.count(entry.class);
+        self.increment(entry.class);
         self.all.insert(id, entry);
     }
 
     fn remove(&mut self, id: u64) -> Option<Entry> {
         let entry = self.all.remove(&id)?;
-        self.discount(entry.class);
+        self.decrement(entry.class);
         Some(entry)
     }
 
@@ -300,7 +300,7 @@ impl OpenConnections {
         }
     }
 
-    fn count(&mut self, class: Class) {
+    fn increment(&mut self, class: Class) {
         match class {
             Class::Unauthenticated(address) => {
                 self.unauthenticated += 1;
@@ -313,7 +313,7 @@ impl OpenConnections {
         }
     }
 
-    fn discount(&mut self, class: Class) {
+    fn decrement(&mut self, class: Class) {
         match class {
             Class::Unauthenticated(address) => {
                 self.unauthenticated -= 1;
@@ -343,7 +343,7 @@ impl ConnectionState {
     }
 
     /// Cancelled when the server stops, or this connection has to make room.
-    pub(crate) fn ended(&self) -> &CancellationToken {
+    pub(crate) fn closed_token(&self) -> &CancellationToken {
         &self.evicted
     }
 
@@ -360,7 +360,7 @@ impl ConnectionState {
 
     /// A request that was not authenticated came through a trusted proxy for this address. False if the address has
     /// too many connections already, none of which is idle.
-    pub(crate) fn forwarded_for(&self, address: IpAddr) -> bool {
+    pub(crate) fn admit_forwarded(&self, address: IpAddr) -> bool {
         if self.reserved || self.authenticated.load(Ordering::Relaxed) {
             return true;
         }
@@ -385,19 +385,19 @@ impl ConnectionState {
     }
 
     /// A request has come; it is being answered until [`ConnectionState::request_ended`].
-    pub(crate) fn request_began(&self, has_body: bool) {
+    pub(crate) fn begin_request(&self, has_body: bool) {
         self.body_read.store(!has_body, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn request_ended(&self) {
+    pub(crate) fn end_request(&self) {
         if let Some(table) = self.table.upgrade() {
             self.idle_since.store(table.now(), Ordering::Relaxed);
         }
         self.busy.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn body_was_read(&self) {
+    pub(crate) fn mark_body_read(&self) {
         self.body_read.store(true, Ordering::Relaxed);
     }
 

@@ -81,15 +81,15 @@ pub(crate) struct ControlFront {
     forward_headers: Vec<String>,
     longest: usize,
     journal: Arc<Journal>,
-    shelf: ControlToolCache,
-    places: Arc<Semaphore>,
-    strangers: Arc<Semaphore>,
+    tool_cache: ControlToolCache,
+    socket_permits: Arc<Semaphore>,
+    unauthenticated_permits: Arc<Semaphore>,
     sockets: TaskTracker,
     /// No more requests are taken.
     closing: CancellationToken,
     /// Nothing is waited for.
-    cut: CancellationToken,
-    _following: AbortOnDropHandle<()>,
+    abort: CancellationToken,
+    _journal_task: AbortOnDropHandle<()>,
 }
 
 impl ControlFront {
@@ -106,15 +106,15 @@ impl ControlFront {
             identity: mcp.identity.clone(),
             start_wait: mcp.start_wait,
             forward_headers: mcp.forward_headers.clone(),
-            longest: endpoint.body.saturating_add(ENVELOPE),
+            longest: endpoint.max_body_bytes.saturating_add(ENVELOPE),
             journal,
-            shelf: ControlToolCache::default(),
-            places: Arc::new(Semaphore::new(MOST_SOCKETS)),
-            strangers: Arc::new(Semaphore::new(MOST_STRANGERS)),
+            tool_cache: ControlToolCache::default(),
+            socket_permits: Arc::new(Semaphore::new(MOST_SOCKETS)),
+            unauthenticated_permits: Arc::new(Semaphore::new(MOST_STRANGERS)),
             sockets: TaskTracker::new(),
             closing: CancellationToken::new(),
-            cut: CancellationToken::new(),
-            _following: AbortOnDropHandle::new(tokio::spawn(following)),
+            abort: CancellationToken::new(),
+            _journal_task: AbortOnDropHandle::new(tokio::spawn(following)),
             yard,
         })
     }
@@ -124,7 +124,7 @@ impl ControlFront {
         let (mut parts, _) = request.into_parts();
         let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         if let Err(rejection) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-            return no_socket(&rejection);
+            return upgrade_required(&rejection);
         }
         // The door lets nobody through without one.
         let Some(mut visitor) = parts.extensions.get::<ConnectionCredentials>().cloned() else {
@@ -139,14 +139,22 @@ impl ControlFront {
         // A stranger takes a place among the others only once it is known who they are.
         let proof = visitor.authenticate().await;
         let place = match &proof {
-            Ok(_) => SocketPermit::take(&self.places),
-            Err(_) => SocketPermit::take(&self.strangers).map(SocketPermit::of_stranger),
+            Ok(_) => SocketPermit::acquire(&self.socket_permits),
+            Err(_) => {
+                SocketPermit::acquire(&self.unauthenticated_permits).map(SocketPermit::mark_unauthenticated)
+            }
         };
         let sockets = control.sockets.clone();
         sockets.spawn(async move {
             let Some(Ok(upgraded)) = OptionFuture::from(on_upgrade).await else { return };
-            let cut = control.cut.clone();
-            let arrival = PendingSocket { io: TokioIo::new(upgraded), visitor, proof, headers, place };
+            let cut = control.abort.clone();
+            let arrival = PendingSocket {
+                io: TokioIo::new(upgraded),
+                credentials: visitor,
+                authentication: proof,
+                headers,
+                permit: place,
+            };
             cut.run_until_cancelled(socket::run_socket(control, arrival)).await;
         });
         handshake::switch_protocols(&parts.headers)
@@ -158,20 +166,20 @@ impl ControlFront {
     }
 
     /// Waits for the sockets whose calls are still under way.
-    pub(crate) async fn closed(&self) {
+    pub(crate) async fn drain(&self) {
         self.sockets.close();
         self.sockets.wait().await;
     }
 
     /// Gives up on calls that did not finish in time.
     pub(crate) fn cancel_calls(&self) {
-        self.cut.cancel();
+        self.abort.cancel();
     }
 
     /// Waits for what was cancelled to put things away.
-    pub(crate) async fn settled(&self) {
-        self.cut.cancel();
-        if tokio::time::timeout(SETTLE, self.closed()).await.is_err() {
+    pub(crate) async fn shutdown(&self) {
+        self.abort.cancel();
+        if tokio::time::timeout(SETTLE, self.drain()).await.is_err() {
             tracing::warn!(sockets = self.sockets.len(), "control sockets do not end");
         }
     }
@@ -180,33 +188,33 @@ impl ControlFront {
 /// A connection that has just become a WebSocket.
 struct PendingSocket {
     io: TokioIo<Upgraded>,
-    visitor: ConnectionCredentials,
+    credentials: ConnectionCredentials,
     /// Who the request itself says it is, by a header or a subprotocol.
-    proof: Result<Principal, RejectionReason>,
+    authentication: Result<Principal, RejectionReason>,
     headers: Vec<(String, String)>,
-    place: Option<SocketPermit>,
+    permit: Option<SocketPermit>,
 }
 
 /// A place among the sockets.
 #[derive(Debug)]
 struct SocketPermit {
     _permit: OwnedSemaphorePermit,
-    stranger: bool,
+    unauthenticated: bool,
 }
 
 impl SocketPermit {
-    fn take(places: &Arc<Semaphore>) -> Option<Self> {
+    fn acquire(places: &Arc<Semaphore>) -> Option<Self> {
         let permit = Arc::clone(places).try_acquire_owned().ok()?;
-        Some(Self { _permit: permit, stranger: false })
+        Some(Self { _permit: permit, unauthenticated: false })
     }
 
-    fn of_stranger(self) -> Self {
-        Self { stranger: true, ..self }
+    fn mark_unauthenticated(self) -> Self {
+        Self { unauthenticated: true, ..self }
     }
 
     /// The place of somebody who is known now.
-    fn among(self, places: &Arc<Semaphore>) -> Option<Self> {
-        if self.stranger { Self::take(places) } else { Some(self) }
+    fn promote(self, places: &Arc<Semaphore>) -> Option<Self> {
+        if self.unauthenticated { Self::acquire(places) } else { Some(self) }
     }
 }
 
@@ -220,7 +228,7 @@ fn token(headers: &HeaderMap) -> Option<String> {
     Some(text.unwrap_or_default())
 }
 
-fn no_socket(rejection: &WebSocketUpgradeRejection) -> Response<Body> {
+fn upgrade_required(rejection: &WebSocketUpgradeRejection) -> Response<Body> {
     let failure =
         RestError::new(StatusCode::UPGRADE_REQUIRED, "VALIDATION_ERROR", "this address is a WebSocket")
             .with_details(&serde_json::json!({"reason": rejection.to_string()}));

@@ -50,7 +50,7 @@ pub(crate) struct Fronts {
     endpoint: EndpointSettings,
     key: ParkingKey,
     all: FrontEndpoint,
-    annexes: Vec<(BuiltinEndpointName, FrontEndpoint)>,
+    builtin_endpoints: Vec<(BuiltinEndpointName, FrontEndpoint)>,
     rest: Arc<RestFront>,
     control: Arc<ControlFront>,
     sources: Mutex<HashMap<SourceName, FrontEndpoint>>,
@@ -86,11 +86,22 @@ impl Fronts {
         let rest = RestFront::new(Arc::clone(&yard), RestSettings::from_mcp(&mcp, &endpoint));
         let control = ControlFront::new(Arc::clone(&yard), control, &mcp, &endpoint);
         let sources = Mutex::default();
-        Arc::new(Self { yard, mcp, endpoint, key, all, annexes, rest, control, sources, announcers })
+        Arc::new(Self {
+            yard,
+            mcp,
+            endpoint,
+            key,
+            all,
+            builtin_endpoints: annexes,
+            rest,
+            control,
+            sources,
+            announcers,
+        })
     }
 
-    pub(crate) fn annex(&self, name: BuiltinEndpointName) -> Option<&Arc<Endpoint<McpFront>>> {
-        self.annexes.iter().find(|(known, _)| *known == name).map(|(_, open)| &open.endpoint)
+    pub(crate) fn builtin_endpoint(&self, name: BuiltinEndpointName) -> Option<&Arc<Endpoint<McpFront>>> {
+        self.builtin_endpoints.iter().find(|(known, _)| *known == name).map(|(_, open)| &open.endpoint)
     }
 
     pub(crate) fn yard(&self) -> &Arc<Yard> {
@@ -98,7 +109,7 @@ impl Fronts {
     }
 
     /// The whole yard.
-    pub(crate) fn all(&self) -> &Arc<Endpoint<McpFront>> {
+    pub(crate) fn yard_endpoint(&self) -> &Arc<Endpoint<McpFront>> {
         &self.all.endpoint
     }
 
@@ -118,7 +129,7 @@ impl Fronts {
     /// One source, un-prefixed and untouched; `None` if there is none of this name.
     pub(crate) fn source_endpoint(&self, name: &str) -> Option<Arc<Endpoint<McpFront>>> {
         let name = SourceName::new(name);
-        if !self.yard.has(&name) {
+        if !self.yard.has_source(&name) {
             return None;
         }
         let mut sources = self.sources.lock();
@@ -132,14 +143,14 @@ impl Fronts {
     pub(crate) fn close(&self) {
         self.rest.close();
         self.control.close();
-        self.each().iter().for_each(|open| open.endpoint.close());
+        self.endpoints().iter().for_each(|open| open.endpoint.close());
     }
 
     /// Waits for the calls that outlive their connection, then ends every session.
-    pub(crate) async fn closed(&self) {
-        self.rest.closed().await;
-        self.control.closed().await;
-        for open in self.each() {
+    pub(crate) async fn drain(&self) {
+        self.rest.drain().await;
+        self.control.drain().await;
+        for open in self.endpoints() {
             open.endpoint.drain().await;
         }
     }
@@ -148,22 +159,22 @@ impl Fronts {
     pub(crate) fn cancel_calls(&self) {
         self.rest.cancel_calls();
         self.control.cancel_calls();
-        self.each().iter().for_each(|open| open.endpoint.close_sessions());
+        self.endpoints().iter().for_each(|open| open.endpoint.close_sessions());
     }
 
     /// Waits for calls that were cancelled to put things away.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.announcers.lock().abort_all();
-        self.rest.settled().await;
-        self.control.settled().await;
-        for open in self.each() {
-            open.front.settled().await;
+        self.rest.shutdown().await;
+        self.control.shutdown().await;
+        for open in self.endpoints() {
+            open.front.shutdown().await;
         }
     }
 
-    fn each(&self) -> Vec<FrontEndpoint> {
+    fn endpoints(&self) -> Vec<FrontEndpoint> {
         let sources = self.sources.lock();
-        let annexes = self.annexes.iter().map(|(_, open)| open);
+        let annexes = self.builtin_endpoints.iter().map(|(_, open)| open);
         std::iter::once(&self.all).chain(annexes).chain(sources.values()).cloned().collect()
     }
 }

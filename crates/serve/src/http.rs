@@ -79,12 +79,12 @@ pub async fn http_with(yard: Arc<Yard>, options: HttpOptions) -> Result<HttpServ
     }
     let settings = ServeSettings {
         listen,
-        door: ServeAuthSettings { auth: Auth::Tokens(tokens), hosts, origins },
+        auth: ServeAuthSettings { auth: Auth::Tokens(tokens), hosts, origins },
         mcp,
-        endpoint: EndpointSettings { body: yard.limits().payload, ..EndpointSettings::default() },
+        endpoint: EndpointSettings { max_body_bytes: yard.limits().payload, ..EndpointSettings::default() },
         control: ControlSettings::default(),
         connections: ConnectionLimits::default(),
-        annexes: Vec::new(),
+        builtin_endpoints: Vec::new(),
         drain,
     };
     Ok(HttpServer { bound: bind(yard, settings).await?, token: generated })
@@ -102,7 +102,7 @@ impl HttpServer {
     }
 
     /// The address of the page, with the token that was generated.
-    pub fn page(&self) -> String {
+    pub fn page_url(&self) -> String {
         match &self.token {
             Some(token) => format!("{}/#token={token}", self.url()),
             None => format!("{}/", self.url()),

@@ -43,13 +43,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
     pub listen: SocketAddr,
-    pub door: ServeAuthSettings,
+    pub auth: ServeAuthSettings,
     pub mcp: McpSettings,
     pub endpoint: EndpointSettings,
     pub control: ControlSettings,
     pub connections: ConnectionLimits,
     /// Served beside the yard.
-    pub annexes: Vec<BuiltinEndpoint>,
+    pub builtin_endpoints: Vec<BuiltinEndpoint>,
     /// How long calls in flight may still take once we are told to stop.
     pub drain: Duration,
 }
@@ -77,7 +77,7 @@ pub struct BoundServer {
 /// Takes the address, or says why it cannot be had.
 pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<BoundServer, ServeError> {
     let address = settings.listen;
-    if matches!(settings.door.auth, Auth::None(_)) && !address.ip().is_loopback() {
+    if matches!(settings.auth.auth, Auth::None(_)) && !address.ip().is_loopback() {
         return Err(ServeError::OpenToAll(address));
     }
     let key = ParkingKey::generate()?;
@@ -97,13 +97,19 @@ impl BoundServer {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings, key } = self;
         let _memory = AbortOnDropHandle::new(tokio::spawn(memory::watch(Arc::clone(&yard))));
-        let door = Authenticator::new(settings.door, address.ip().is_loopback());
-        let fronts =
-            Fronts::new(yard, settings.annexes, settings.mcp, settings.endpoint, &settings.control, key);
+        let door = Authenticator::new(settings.auth, address.ip().is_loopback());
+        let fronts = Fronts::new(
+            yard,
+            settings.builtin_endpoints,
+            settings.mcp,
+            settings.endpoint,
+            &settings.control,
+            key,
+        );
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
-        let limits = settings.connections.within(open_files());
+        let limits = settings.connections.cap_to_open_files(open_file_limit());
         let mut http = hyper::server::conn::http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.head_time).max_buf_size(HEAD_BYTES);
         let head_time = limits.head_time;
@@ -124,7 +130,7 @@ impl BoundServer {
                         continue;
                     }
                 },
-                _ = sweep.tick(), if table.is_pressed() => {
+                _ = sweep.tick(), if table.is_under_pressure() => {
                     table.sweep();
                     continue;
                 }
@@ -135,13 +141,15 @@ impl BoundServer {
             let (http, service) = (http.clone(), service.clone());
             let (cut, stop, table) = (cut.clone(), stop.clone(), Arc::clone(&table));
             connections.spawn(async move {
-                if says_something(&stream, &state, head_time).await {
+                if wait_for_first_byte(&stream, &state, head_time).await {
                     let io = TokioIo::new(TcpConnection::new(stream, Arc::clone(&state)));
                     let requests = Arc::clone(&state);
                     let service =
                         service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
                     let connection = http.serve_connection(io, service).with_upgrades();
-                    if let Err(error) = Box::pin(until_idle(connection, &state, &table, &stop, &cut)).await {
+                    if let Err(error) =
+                        Box::pin(serve_connection(connection, &state, &table, &stop, &cut)).await
+                    {
                         tracing::debug!(%error, "a connection ended badly");
                     }
                 }
@@ -154,23 +162,23 @@ impl BoundServer {
         let drained = async {
             connections.close();
             connections.wait().await;
-            fronts.closed().await;
+            fronts.drain().await;
         };
         if tokio::time::timeout(settings.drain, drained).await.is_err() {
             tracing::warn!("calls in flight did not finish in time and are cancelled");
             cut.cancel();
             fronts.cancel_calls();
         }
-        fronts.settled().await;
+        fronts.shutdown().await;
     }
 }
 
 /// Waits for the first byte, so that thousands of connections that say nothing cost little more than their sockets.
-async fn says_something(stream: &TcpStream, state: &ConnectionState, patience: Duration) -> bool {
+async fn wait_for_first_byte(stream: &TcpStream, state: &ConnectionState, patience: Duration) -> bool {
     tokio::select! {
         biased;
         readable = stream.readable() => readable.is_ok(),
-        () = state.ended().cancelled() => false,
+        () = state.closed_token().cancelled() => false,
         () = tokio::time::sleep(patience) => false,
     }
 }
@@ -181,7 +189,7 @@ async fn respond(
     connection: Arc<ConnectionState>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    connection.request_began(!request.body().is_end_stream());
+    connection.begin_request(!request.body().is_end_stream());
     let mut request = request.map(|body| TrackedBody { body, connection: Arc::clone(&connection) });
     request.extensions_mut().insert(Arc::clone(&connection));
     let mut response = service.call(request).await;
@@ -191,7 +199,7 @@ async fn respond(
         // The rest of the request is in the way of the next one.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    connection.request_ended();
+    connection.end_request();
     response
 }
 
@@ -211,7 +219,7 @@ impl HttpBody for TrackedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
-            self.connection.body_was_read();
+            self.connection.mark_body_read();
         }
         polled
     }
@@ -226,14 +234,14 @@ impl HttpBody for TrackedBody {
 }
 
 /// How many files this process may have open, if there is a limit.
-fn open_files() -> Option<u64> {
+fn open_file_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
 /// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off. Where it
 /// has to make room it ends at once, unless a request has come on it meanwhile, which is still answered. One token stands
 /// for both, so that there is one thing less to look at whenever something moves.
-async fn until_idle<S>(
+async fn serve_connection<S>(
     connection: UpgradeableConnection<TokioIo<TcpConnection>, S>,
     state: &Arc<ConnectionState>,
     table: &ConnectionTable,
@@ -249,7 +257,7 @@ where
     tokio::select! {
         biased;
         done = &mut connection => return done,
-        () = state.ended().cancelled() => {
+        () = state.closed_token().cancelled() => {
             if !stop.is_cancelled() && !table.reinstate(state) {
                 return Ok(());
             }

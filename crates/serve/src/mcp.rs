@@ -148,12 +148,12 @@ impl McpFront {
 
     /// What the caller of this request may see of it.
     fn view(&self, request: &InboundRequest<Principal>) -> CatalogView {
-        self.yard.view_in(&request.caller, client_era(request)).with_scope(self.reach.clone())
+        self.yard.view_for_era(&request.caller, client_era(request)).with_scope(self.reach.clone())
     }
 
     /// Waits for the calls that nobody waits for any more: what runs in them must learn that before the
     /// process ends.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.parking.clear();
         self.calls.close();
         if tokio::time::timeout(SETTLE, self.calls.wait()).await.is_err() {
@@ -189,7 +189,7 @@ impl Service for McpFront {
         };
         if request.method.ends_with("/list") {
             self.yard.admit_list(&request.caller).map_err(|error| response::quota_error(&error))?;
-            self.yard.settle(self.settings.start_wait).await;
+            self.yard.wait_for_startup(self.settings.start_wait).await;
             self.yard.discover_era(client_era(&request), &self.reach, self.settings.start_wait).await;
         }
         match method {

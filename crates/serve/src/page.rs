@@ -38,7 +38,7 @@ fn serve(path: &str, headers: &HeaderMap) -> Response<Body> {
     let Some(file) = files::FILES.iter().find(|file| file.path == path) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let zipped = takes_gzip(headers);
+    let zipped = accepts_gzip(headers);
     let mut response = Response::new(Body::from(if zipped { file.gzip } else { file.plain }));
     let kept = if path == "/" { "no-cache" } else { FOR_EVER };
     let words = [
@@ -59,7 +59,7 @@ fn serve(path: &str, headers: &HeaderMap) -> Response<Body> {
 }
 
 /// Whether a client said that it unpacks gzip, and did not say in the same breath that it would rather not.
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let given = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     given.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));

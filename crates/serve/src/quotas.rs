@@ -55,7 +55,7 @@ fn refuse(error: &HubError, speaks: ErrorFormat) -> Response<Body> {
     match speaks {
         ErrorFormat::Rest => RestError::from_hub_error(error, "").into_response(),
         ErrorFormat::Mcp => {
-            let body = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": error.sentence()}});
+            let body = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": error.message_with_suggestion()}});
             let mut response = (StatusCode::TOO_MANY_REQUESTS, body.to_string()).into_response();
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

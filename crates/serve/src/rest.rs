@@ -56,7 +56,7 @@ pub(crate) struct RestSettings {
     start_wait: Duration,
     /// Headers of callers, by lower-case name, that some source is to be handed.
     forward_headers: Vec<String>,
-    keeping: RetentionLimits,
+    retention: RetentionLimits,
     keys: IdempotencyLimits,
 }
 
@@ -65,11 +65,11 @@ impl RestSettings {
     pub(crate) fn from_mcp(mcp: &McpSettings, endpoint: &EndpointSettings) -> Self {
         let ten_minutes = Duration::from_secs(600);
         Self {
-            body: endpoint.body,
-            body_time: endpoint.body_time,
+            body: endpoint.max_body_bytes,
+            body_time: endpoint.body_timeout,
             start_wait: mcp.start_wait,
             forward_headers: mcp.forward_headers.clone(),
-            keeping: RetentionLimits { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
+            retention: RetentionLimits { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
             keys: IdempotencyLimits { most: 10_000, bytes: 32 << 20, time: ten_minutes },
         }
     }
@@ -82,7 +82,7 @@ pub(crate) struct RestFront {
     settings: RestSettings,
     executions: Executions,
     keys: IdempotencyStore,
-    shelf: RestToolCache,
+    tool_cache: RestToolCache,
     calls: TaskTracker,
     stopping: CancellationToken,
 }
@@ -93,9 +93,9 @@ const SETTLE: Duration = Duration::from_secs(5);
 impl RestFront {
     pub(crate) fn new(yard: Arc<Yard>, settings: RestSettings) -> Arc<Self> {
         Arc::new(Self {
-            executions: Executions::new(settings.keeping.clone()),
+            executions: Executions::new(settings.retention.clone()),
             keys: IdempotencyStore::new(settings.keys.clone()),
-            shelf: RestToolCache::default(),
+            tool_cache: RestToolCache::default(),
             calls: TaskTracker::new(),
             stopping: CancellationToken::new(),
             yard,
@@ -114,7 +114,7 @@ impl RestFront {
     }
 
     /// Waits for the executions that outlive their connection.
-    pub(crate) async fn closed(&self) {
+    pub(crate) async fn drain(&self) {
         self.calls.close();
         self.calls.wait().await;
     }
@@ -125,7 +125,7 @@ impl RestFront {
     }
 
     /// Waits for executions that were cancelled to put things away.
-    pub(crate) async fn settled(&self) {
+    pub(crate) async fn shutdown(&self) {
         self.executions.cancel_all();
         self.calls.close();
         if tokio::time::timeout(SETTLE, self.calls.wait()).await.is_err() {
@@ -151,7 +151,7 @@ pub(crate) fn routes() -> [Route<Arc<RestFront>>; 9] {
 
 pub(crate) fn router(rest: Arc<RestFront>) -> Router {
     let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
-    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(version::agree)).with_state(rest)
+    router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(version::negotiate)).with_state(rest)
 }
 
 /// There is nothing at this address.
@@ -171,7 +171,7 @@ pub(crate) async fn method_not_allowed(request: Request) -> Response<Body> {
 
 /// Somebody whom the door turned away, in the words of REST.
 pub(crate) fn refusal(kind: ErrorKind, status: StatusCode, text: &str, reason: &str) -> Response<Body> {
-    let failure = RestError::of_kind(kind, text).with_details(&json!({"reason": reason}));
+    let failure = RestError::from_kind(kind, text).with_details(&json!({"reason": reason}));
     with_version(RestError { status, ..failure }.into_response())
 }
 
@@ -190,7 +190,7 @@ impl<S: Sync> FromRequestParts<S> for RestCaller {
         let principal = parts.extensions.get::<Principal>().cloned();
         principal
             .map(Self)
-            .ok_or_else(|| RestError::of_kind(ErrorKind::Unauthenticated, "a bearer token is needed"))
+            .ok_or_else(|| RestError::from_kind(ErrorKind::Unauthenticated, "a bearer token is needed"))
     }
 }
 

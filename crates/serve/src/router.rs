@@ -34,10 +34,10 @@ fn routes() -> Vec<Route<Arc<Fronts>>> {
         Route::at("/health").get(health),
         Route::at(CONTROL).get(control),
         Route::at("/mcp").mcp(mcp),
-        Route::at("/servers/{name}/mcp").mcp(mcp_of_source),
+        Route::at("/servers/{name}/mcp").mcp(source_mcp),
     ];
     routes.extend(BuiltinEndpointName::ALL.map(|name| {
-        let annex = move |fronts, request| mcp_of_annex(name, fronts, request);
+        let annex = move |fronts, request| builtin_mcp(name, fronts, request);
         Route::at(format!("/{}/mcp", name.as_str())).mcp(annex)
     }));
     routes
@@ -69,21 +69,21 @@ async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> R
 }
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
-    respond(fronts.all(), request).await
+    respond(fronts.yard_endpoint(), request).await
 }
 
-async fn mcp_of_annex(
+async fn builtin_mcp(
     name: BuiltinEndpointName,
     State(fronts): State<Arc<Fronts>>,
     request: Request<Body>,
 ) -> Response<Body> {
-    match fronts.annex(name) {
+    match fronts.builtin_endpoint(name) {
         Some(endpoint) => respond(endpoint, request).await,
         None => rest::not_found().await,
     }
 }
 
-async fn mcp_of_source(
+async fn source_mcp(
     State(fronts): State<Arc<Fronts>>,
     Path(name): Path<String>,
     request: Request<Body>,
@@ -91,7 +91,7 @@ async fn mcp_of_source(
     // What is outside a caller's lists is not there for them; what they lack a permission for is forbidden there.
     let principal = request.extensions().get::<Principal>();
     let source = SourceName::new(name.as_str());
-    let known = principal.is_some_and(|principal| fronts.visibility(principal).knows_source(&source));
+    let known = principal.is_some_and(|principal| fronts.visibility(principal).can_access_source(&source));
     match fronts.source_endpoint(&name).filter(|_| known) {
         Some(endpoint) => respond(&endpoint, request).await,
         None => {

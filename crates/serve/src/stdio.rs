@@ -42,7 +42,7 @@ pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
 
 /// The same with everything said.
 pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
-    serve_streams(yard, options, (tokio::io::stdin(), tokio::io::stdout()), nobody_reads()).await
+    serve_streams(yard, options, (tokio::io::stdin(), tokio::io::stdout()), stdout_closed()).await
 }
 
 /// The same over any two streams. `unread` completes when nobody reads the second one any more.
@@ -56,16 +56,16 @@ pub async fn serve_streams(
     let front = Arc::new(McpFront::new(yard, options.reach, options.mcp, key));
     let roster = Arc::new(SessionRegistry::new(1));
     let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
-    let end = StdioShutdown { shutdown: options.stop, unread };
+    let end = StdioShutdown { shutdown: options.stop, output_closed: unread };
     let served = serve_stdio(Arc::clone(&front), options.principal, roster, streams, options.wire, end).await;
     announcer.abort();
-    front.settled().await;
+    front.shutdown().await;
     served
 }
 
 /// Completes when the other end of standard output is gone. Nothing wakes us for that, so it is looked at
 /// ten times a second, and only once the client has closed its side.
-async fn nobody_reads() {
+async fn stdout_closed() {
     loop {
         let out = rustix::stdio::stdout();
         let mut descriptors = [PollFd::new(&out, PollFlags::empty())];

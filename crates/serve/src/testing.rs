@@ -72,7 +72,8 @@ impl RestApp {
         let key = ParkingKey::generate()?;
         let settings =
             ServeAuthSettings { auth: Auth::None(principal), hosts: Vec::new(), origins: Vec::new() };
-        let endpoint = EndpointSettings { body: yard.limits().payload, ..EndpointSettings::default() };
+        let endpoint =
+            EndpointSettings { max_body_bytes: yard.limits().payload, ..EndpointSettings::default() };
         let (mcp, control) = (McpSettings::default(), ControlSettings::default());
         let fronts = Fronts::new(yard, Vec::new(), mcp, endpoint, &control, key);
         Ok(Self { router: router(fronts, Authenticator::new(settings, true)) })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use toolyard_hub::address::{is_localhost, is_public, is_this_machine};
+use toolyard_hub::address::{is_local_address, is_localhost, is_public};
 use toolyard_hub::permission::missing_message;
 use toolyard_hub::permission::{CONNECT, CONNECT_INSIDE, MANAGE, SPAWN};
 use toolyard_hub::{ErrorKind, HubError, Principal};
@@ -24,26 +24,27 @@ pub(crate) struct AddressAccess {
     /// Which resolved addresses may be used; all where there is none.
     pub(crate) filter: Option<AddressFilter>,
     /// What the caller needs for as long as the connection is used.
-    pub(crate) needed: Vec<String>,
+    pub(crate) required_permissions: Vec<String>,
     /// Whether it is a configured server, and not an address that only the caller has named.
     pub(crate) is_configured: bool,
 }
 
 /// Whether a principal may know what strangers answer, and whether anything answers at all.
 pub(crate) fn can_see_failures(principal: &Principal) -> bool {
-    principal.first_missing(&[SPAWN.to_owned()]).is_none()
+    principal.first_missing_permission(&[SPAWN.to_owned()]).is_none()
 }
 
 /// The one error about an address for callers that may not know more about it.
-pub(crate) fn cannot_connect(url: &str) -> HubError {
-    HubError::new(ErrorKind::CannotConnect, format!("cannot connect to {url}"))
-        .suggest("check the address; why it failed is only shown to callers with the permission spawn")
+pub(crate) fn opaque_connect_error(url: &str) -> HubError {
+    HubError::new(ErrorKind::CannotConnect, format!("cannot connect to {url}")).with_suggestion(
+        "check the address; why it failed is only shown to callers with the permission spawn",
+    )
 }
 
 /// The refusal of something that needs a permission.
 pub(crate) fn forbidden(what: &str, missing: &str) -> HubError {
     HubError::new(ErrorKind::Forbidden, missing_message(what, missing))
-        .suggest("ask the operator of this yard for a token that has it")
+        .with_suggestion("ask the operator of this yard for a token that has it")
 }
 
 /// Every permission that any part of a configured server needs: the tester shows and calls all of it. Where tools are
@@ -74,52 +75,52 @@ pub(crate) async fn authorize_address(
         false => other.is_same_listener(&endpoint),
     });
     let concerned: Vec<&ServerSettings> = concerned.map(|(settings, _)| *settings).collect();
-    let by_address = endpoint.needed();
-    let lacks_address = || principal.first_missing(&by_address).map(lacking);
-    if concerned.iter().any(|settings| !principal.knows_source(&settings.name)) {
+    let by_address = endpoint.connect_permissions();
+    let lacks_address = || principal.first_missing_permission(&by_address).map(missing_permission_error);
+    if concerned.iter().any(|settings| !principal.can_access_source(&settings.name)) {
         // As at any other address: that it is configured is not told.
-        return Err(lacks_address().unwrap_or_else(|| cannot_connect(url)));
+        return Err(lacks_address().unwrap_or_else(|| opaque_connect_error(url)));
     }
     let mut needed = Vec::new();
     for settings in concerned {
         let own = required_permissions(settings, principal);
-        if let Some(missing) = principal.first_missing(&own) {
+        if let Some(missing) = principal.first_missing_permission(&own) {
             return Err(forbidden(&format!("testing {}", settings.name), missing));
         }
         needed.extend(own);
     }
     if is_configured {
-        return Ok(AddressAccess { filter: None, needed, is_configured });
+        return Ok(AddressAccess { filter: None, required_permissions: needed, is_configured });
     }
     if let Some(refusal) = lacks_address() {
         return Err(refusal);
     }
     needed.extend(by_address);
-    let filter = filter(&configured, &endpoint, principal).await;
-    Ok(AddressAccess { filter, needed, is_configured })
+    let filter = address_filter(&configured, &endpoint, principal).await;
+    Ok(AddressAccess { filter, required_permissions: needed, is_configured })
 }
 
-fn lacking(missing: &str) -> HubError {
+fn missing_permission_error(missing: &str) -> HubError {
     let what = if missing == CONNECT_INSIDE { "an inside address" } else { "an address" };
     forbidden(&format!("connecting to {what}"), missing)
 }
 
 /// The rule for resolved addresses: inside ones need a permission, and those of configured servers that this principal
 /// may not use are closed, whatever name led there.
-async fn filter(
+async fn address_filter(
     configured: &[(&ServerSettings, Endpoint)],
     endpoint: &Endpoint,
     principal: &Principal,
 ) -> Option<AddressFilter> {
-    let may_inside = principal.first_missing(&[CONNECT_INSIDE.to_owned()]).is_none();
+    let may_inside = principal.first_missing_permission(&[CONNECT_INSIDE.to_owned()]).is_none();
     let mut closed = BlockedAddresses::default();
     if may_inside {
         let same_port = configured.iter().filter(|(_, other)| other.port == endpoint.port);
         let unusable = same_port.filter(|(settings, _)| {
-            !principal.knows_source(&settings.name)
-                || principal.first_missing(&required_permissions(settings, principal)).is_some()
+            !principal.can_access_source(&settings.name)
+                || principal.first_missing_permission(&required_permissions(settings, principal)).is_some()
         });
-        closed = BlockedAddresses::of(unusable.map(|(_, other)| &other.host)).await;
+        closed = BlockedAddresses::resolve(unusable.map(|(_, other)| &other.host)).await;
         if closed == BlockedAddresses::default() {
             return None;
         }
@@ -137,7 +138,7 @@ struct BlockedAddresses {
 }
 
 impl BlockedAddresses {
-    async fn of(hosts: impl Iterator<Item = &HostPart>) -> Self {
+    async fn resolve(hosts: impl Iterator<Item = &HostPart>) -> Self {
         let mut closed = Self::default();
         let mut lookups = JoinSet::new();
         for host in hosts.collect::<HashSet<_>>() {
@@ -162,13 +163,13 @@ impl BlockedAddresses {
     }
 
     fn add(&mut self, address: IpAddr) {
-        self.this_machine |= is_this_machine(address);
+        self.this_machine |= is_local_address(address);
         self.addresses.insert(address.to_canonical());
     }
 
     fn has(&self, address: IpAddr) -> bool {
         self.all
-            || (self.this_machine && is_this_machine(address))
+            || (self.this_machine && is_local_address(address))
             || self.addresses.contains(&address.to_canonical())
     }
 }
@@ -204,7 +205,7 @@ impl HostPart {
 impl Endpoint {
     fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text.trim()).map_err(|error| error.to_string())?;
-        let address = |address: IpAddr| match is_this_machine(address) {
+        let address = |address: IpAddr| match is_local_address(address) {
             true => HostPart::ThisMachine,
             false => HostPart::Address(address.to_canonical()),
         };
@@ -225,7 +226,7 @@ impl Endpoint {
     }
 
     /// The permissions to connect to it as an address.
-    fn needed(&self) -> Vec<String> {
+    fn connect_permissions(&self) -> Vec<String> {
         let inside = self.host.is_inside().then_some(CONNECT_INSIDE);
         std::iter::once(CONNECT).chain(inside).map(str::to_owned).collect()
     }

@@ -45,11 +45,11 @@ impl AnswerMetadata {
     }
 
     /// Something about the server that whoever tests it should know.
-    pub(crate) fn note(&mut self, note: impl Into<String>) {
+    pub(crate) fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    fn done(mut self, watch: Stopwatch) -> Raw {
+    fn into_raw(mut self, watch: Stopwatch) -> Raw {
         self.members.set("request_time_ms", to_raw(&watch.milliseconds()));
         if !self.notes.is_empty() {
             self.members.set("notes", to_raw(&self.notes));
@@ -76,7 +76,7 @@ impl TesterAnswer {
         self
     }
 
-    pub(crate) fn metadata(mut self, metadata: AnswerMetadata) -> Self {
+    pub(crate) fn with_metadata(mut self, metadata: AnswerMetadata) -> Self {
         self.metadata = Some(metadata);
         self
     }
@@ -90,7 +90,7 @@ impl TesterAnswer {
     /// The result of the tool that was called.
     pub(crate) fn into_outcome(mut self, watch: Stopwatch) -> Outcome {
         if let Some(metadata) = self.metadata {
-            self.body.set("metadata", metadata.done(watch));
+            self.body.set("metadata", metadata.into_raw(watch));
         }
         Outcome::success(result(&self.body.to_raw()).to_raw())
     }
@@ -104,13 +104,13 @@ pub(crate) fn failure(fault: &TesterError, mut notes: Vec<String>, watch: Stopwa
     if let Some(connection) = &fault.connection {
         body.set("connection", connection.summary_json());
     }
-    for (key, value) in &fault.beside {
+    for (key, value) in &fault.extra_members {
         body.set(key, value.clone());
     }
     // What the message says already is not said again.
     notes.retain(|note| !fault.error.message().contains(note.as_str()));
     let metadata = AnswerMetadata { notes, ..AnswerMetadata::default() };
-    body.set("metadata", metadata.done(watch));
+    body.set("metadata", metadata.into_raw(watch));
     let mut result = result(&body.to_raw());
     result.set("isError", to_raw(&true));
     Outcome::failure(result.to_raw())

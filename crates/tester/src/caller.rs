@@ -22,10 +22,10 @@ pub(crate) enum TesterCaller {
 
 impl TesterCaller {
     pub(crate) fn from_call(call: &SourceCall, sharing: TesterSharing) -> Self {
-        Self::of(&call.record, sharing)
+        Self::from_record(&call.record, sharing)
     }
 
-    pub(crate) fn of(record: &CallRecord, sharing: TesterSharing) -> Self {
+    pub(crate) fn from_record(record: &CallRecord, sharing: TesterSharing) -> Self {
         match sharing {
             TesterSharing::Process => Self::Process,
             TesterSharing::Session => {

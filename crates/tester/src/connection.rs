@@ -22,17 +22,17 @@ pub(crate) struct TesterConnection {
     pub(crate) link: DirectConnection,
     /// Somebody has disconnected it: what is under way ends.
     pub(crate) closed: CancellationToken,
-    pub(crate) offered: ToolSchemaCache,
+    pub(crate) tool_schemas: ToolSchemaCache,
     pub(crate) counts: ConnectionCounts,
-    since: SystemTime,
-    used: Mutex<Instant>,
+    connected_since: SystemTime,
+    last_used: Mutex<Instant>,
 }
 
 /// What a connection was granted on.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTerms {
     /// What the caller needs for as long as it is used.
-    pub(crate) needed: Vec<String>,
+    pub(crate) required_permissions: Vec<String>,
     /// Whether what goes wrong on the way to the server is told to the caller.
     pub(crate) hides_failures: bool,
 }
@@ -75,15 +75,15 @@ impl TesterConnection {
             terms,
             link,
             closed: CancellationToken::new(),
-            offered: ToolSchemaCache::default(),
+            tool_schemas: ToolSchemaCache::default(),
             counts: ConnectionCounts::default(),
-            since: SystemTime::now(),
-            used: Mutex::new(Instant::now()),
+            connected_since: SystemTime::now(),
+            last_used: Mutex::new(Instant::now()),
         }
     }
 
     pub(crate) fn connected_at(&self) -> String {
-        format_time(self.since)
+        format_time(self.connected_since)
     }
 
     /// The transport in the contract's words, which know two.
@@ -102,12 +102,12 @@ impl TesterConnection {
 
     /// What every answer says about the connection.
     pub(crate) fn summary_json(&self) -> Raw {
-        self.described().to_raw()
+        self.base_json().to_raw()
     }
 
     /// Everything that is known about the connection and who is behind it.
     pub(crate) fn details_json(&self) -> Raw {
-        let mut all = self.described();
+        let mut all = self.base_json();
         let info = self.link.server_info().filter(|info| info.get().starts_with('{'));
         all.set("server_info", info.map_or_else(|| to_raw(&json!({})), ToOwned::to_owned));
         let version = self.link.version();
@@ -122,7 +122,7 @@ impl TesterConnection {
         all.to_raw()
     }
 
-    fn described(&self) -> Object {
+    fn base_json(&self) -> Object {
         let mut brief = Object::default();
         brief.set("server_url", to_raw(&self.url));
         brief.set("transport", to_raw(self.transport()));
@@ -159,11 +159,11 @@ impl TesterConnection {
     }
 
     pub(crate) fn touch(&self) {
-        *self.used.lock() = Instant::now();
+        *self.last_used.lock() = Instant::now();
     }
 
     pub(crate) fn idle_for(&self) -> Duration {
-        self.used.lock().elapsed()
+        self.last_used.lock().elapsed()
     }
 
     /// Ends it, and what is under way on it. Says how its process ended, if it has one.

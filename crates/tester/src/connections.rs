@@ -33,7 +33,7 @@ enum ConnectionSlot {
 /// A seat that is held while the connection is made; it is free again if that comes to nothing.
 #[derive(Debug)]
 pub(crate) struct ConnectionReservation {
-    seats: Arc<CallerConnections>,
+    connections: Arc<CallerConnections>,
     caller: Option<TesterCaller>,
 }
 
@@ -49,18 +49,18 @@ impl CallerConnections {
         match taken.get(&caller) {
             Some(ConnectionSlot::Reserved(other)) => {
                 let message = format!("a connection to {other} is being made");
-                return Err(HubError::new(ErrorKind::CannotConnect, message).suggest("wait for it"));
+                return Err(HubError::new(ErrorKind::CannotConnect, message).with_suggestion("wait for it"));
             }
             // One whose server is gone is in nobody's way.
             Some(ConnectionSlot::Taken(connection)) if connection.link.disconnect_reason().is_none() => {
-                return Err(still_connected(connection));
+                return Err(already_connected_error(connection));
             }
             Some(ConnectionSlot::Taken(connection)) => ended.push(Arc::clone(connection)),
             None if taken.len() >= MOST => ended.push(make_room(&mut taken)?),
             None => {}
         }
         taken.insert(caller.clone(), ConnectionSlot::Reserved(url.to_owned()));
-        Ok((ConnectionReservation { seats: Arc::clone(self), caller: Some(caller) }, ended))
+        Ok((ConnectionReservation { connections: Arc::clone(self), caller: Some(caller) }, ended))
     }
 
     /// The caller's connection, if there is one. To look at it is not to use it.
@@ -81,10 +81,10 @@ impl CallerConnections {
             Some(ConnectionSlot::Reserved(url)) => {
                 let message = format!("the connection to {url} is still being made");
                 Err(HubError::new(ErrorKind::NotConnected, message)
-                    .suggest("wait for connect_to_server to answer"))
+                    .with_suggestion("wait for connect_to_server to answer"))
             }
             None => Err(HubError::new(ErrorKind::NotConnected, "not connected to any server")
-                .suggest("call connect_to_server first")),
+                .with_suggestion("call connect_to_server first")),
         }
     }
 
@@ -129,10 +129,12 @@ impl CallerConnections {
     }
 }
 
-fn still_connected(connection: &TesterConnection) -> HubError {
+fn already_connected_error(connection: &TesterConnection) -> HubError {
     let message = format!("still connected to {}", connection.url);
     let details = json!({"server_url": connection.url, "connected_at": connection.connected_at()});
-    HubError::new(ErrorKind::CannotConnect, message).with_details(details).suggest("call disconnect first")
+    HubError::new(ErrorKind::CannotConnect, message)
+        .with_details(details)
+        .with_suggestion("call disconnect first")
 }
 
 fn make_room(taken: &mut HashMap<TesterCaller, ConnectionSlot>) -> Result<Arc<TesterConnection>, HubError> {
@@ -147,7 +149,7 @@ fn make_room(taken: &mut HashMap<TesterCaller, ConnectionSlot>) -> Result<Arc<Te
         Some(ConnectionSlot::Reserved(_)) | None => {
             let message = format!("all {MOST} connections of this tester are in use");
             Err(HubError::new(ErrorKind::CannotConnect, message)
-                .suggest("disconnect one, or try again later"))
+                .with_suggestion("disconnect one, or try again later"))
         }
     }
 }
@@ -155,7 +157,7 @@ fn make_room(taken: &mut HashMap<TesterCaller, ConnectionSlot>) -> Result<Arc<Te
 impl ConnectionReservation {
     pub(crate) fn fill(mut self, connection: Arc<TesterConnection>) {
         if let Some(caller) = self.caller.take() {
-            self.seats.lock().insert(caller, ConnectionSlot::Taken(connection));
+            self.connections.lock().insert(caller, ConnectionSlot::Taken(connection));
         }
     }
 }
@@ -163,7 +165,7 @@ impl ConnectionReservation {
 impl Drop for ConnectionReservation {
     fn drop(&mut self) {
         if let Some(caller) = self.caller.take() {
-            self.seats.lock().remove(&caller);
+            self.connections.lock().remove(&caller);
         }
     }
 }

@@ -15,18 +15,18 @@ pub(crate) struct TesterError {
     pub(crate) error: HubError,
     pub(crate) connection: Option<Arc<TesterConnection>>,
     /// More members of the answer.
-    pub(crate) beside: Vec<(&'static str, Raw)>,
+    pub(crate) extra_members: Vec<(&'static str, Raw)>,
 }
 
 impl From<HubError> for TesterError {
     fn from(error: HubError) -> Self {
-        Self { error, connection: None, beside: Vec::new() }
+        Self { error, connection: None, extra_members: Vec::new() }
     }
 }
 
 impl TesterError {
     pub(crate) fn on_connection(connection: &Arc<TesterConnection>, error: HubError) -> Self {
-        Self { error, connection: Some(Arc::clone(connection)), beside: Vec::new() }
+        Self { error, connection: Some(Arc::clone(connection)), extra_members: Vec::new() }
     }
 
     /// The same with an error of another kind.
@@ -36,7 +36,7 @@ impl TesterError {
     }
 
     pub(crate) fn with_member(mut self, key: &'static str, value: Raw) -> Self {
-        self.beside.push((key, value));
+        self.extra_members.push((key, value));
         self
     }
 }

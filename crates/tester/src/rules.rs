@@ -20,7 +20,7 @@ pub(crate) fn check_call_result(result: &Object, modern: bool) -> Vec<String> {
             None => broken.push("`content` must be a list of content blocks".to_owned()),
             Some(blocks) => {
                 for (at, block) in blocks.iter().enumerate() {
-                    broken.extend(of_block(block).map(|why| format!("content[{at}]: {why}")));
+                    broken.extend(check_content_block(block).map(|why| format!("content[{at}]: {why}")));
                 }
             }
         },
@@ -47,7 +47,7 @@ pub(crate) fn check_prompt(result: &Object) -> Vec<String> {
                 None => Some("`role` is missing".to_owned()),
                 Some("\"user\"" | "\"assistant\"") => match message.get("content") {
                     None => Some("`content` is missing".to_owned()),
-                    Some(block) => of_block(block).map(|why| format!("content: {why}")),
+                    Some(block) => check_content_block(block).map(|why| format!("content: {why}")),
                 },
                 Some(_) => Some("`role` must be \"user\" or \"assistant\"".to_owned()),
             },
@@ -63,7 +63,8 @@ pub(crate) fn check_resource(result: &Object) -> Vec<String> {
         return vec!["the result of resources/read has no `contents`".to_owned()];
     };
     let Some(contents) = list(contents) else { return vec!["`contents` must be a list".to_owned()] };
-    let wrong = |(at, item): (usize, &Raw)| of_contents(item).map(|why| format!("contents[{at}]: {why}"));
+    let wrong =
+        |(at, item): (usize, &Raw)| check_resource_contents(item).map(|why| format!("contents[{at}]: {why}"));
     contents.iter().enumerate().filter_map(wrong).collect()
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn check_list(which: ServerListKind, items: &[Raw]) -> Vec<String> {
             None => format!("{key}[{at}]"),
         };
         for required in [named_by, "name"].iter().take(if named_by == "name" { 1 } else { 2 }) {
-            broken.extend(required_text(&members, required).map(|why| format!("{place}: {why}")));
+            broken.extend(check_required_string(&members, required).map(|why| format!("{place}: {why}")));
         }
         if let Some(own) = members.get(named_by).and_then(text)
             && !seen.insert(own)
@@ -96,14 +97,14 @@ pub(crate) fn check_list(which: ServerListKind, items: &[Raw]) -> Vec<String> {
             broken.push(format!("{place}: another {what} has the same {named_by}"));
         }
         if which == ServerListKind::Tools {
-            of_schemas(&members, name.as_deref().unwrap_or(&place), &place, &mut broken);
+            check_schemas(&members, name.as_deref().unwrap_or(&place), &place, &mut broken);
         }
     }
     broken
 }
 
 /// What is wrong with the schemas of a tool.
-fn of_schemas(tool: &Object, name: &str, place: &str, broken: &mut Vec<String>) {
+fn check_schemas(tool: &Object, name: &str, place: &str, broken: &mut Vec<String>) {
     match tool.get("inputSchema") {
         None => broken.push(format!("{place}: `inputSchema` is missing")),
         Some(schema) if !is_object(schema) => {
@@ -131,18 +132,20 @@ pub(crate) fn is_uncompilable(schema: &Schema) -> bool {
 }
 
 /// What is wrong with a block of content.
-fn of_block(block: &RawValue) -> Option<String> {
+fn check_content_block(block: &RawValue) -> Option<String> {
     let Ok(members) = Object::parse(block) else { return Some("must be an object".to_owned()) };
     let Some(kind) = members.get("type") else { return Some("`type` is missing".to_owned()) };
     match kind.get() {
-        "\"text\"" => required_text(&members, "text"),
+        "\"text\"" => check_required_string(&members, "text"),
         "\"image\"" | "\"audio\"" => {
-            required_text(&members, "data").or_else(|| required_text(&members, "mimeType"))
+            check_required_string(&members, "data").or_else(|| check_required_string(&members, "mimeType"))
         }
-        "\"resource_link\"" => required_text(&members, "uri").or_else(|| required_text(&members, "name")),
+        "\"resource_link\"" => {
+            check_required_string(&members, "uri").or_else(|| check_required_string(&members, "name"))
+        }
         "\"resource\"" => match members.get("resource") {
             None => Some("`resource` is missing".to_owned()),
-            Some(resource) => of_contents(resource),
+            Some(resource) => check_resource_contents(resource),
         },
         // Later versions know more types.
         kind if kind.starts_with('"') => None,
@@ -151,17 +154,17 @@ fn of_block(block: &RawValue) -> Option<String> {
 }
 
 /// What is wrong with the contents of a resource.
-fn of_contents(contents: &RawValue) -> Option<String> {
+fn check_resource_contents(contents: &RawValue) -> Option<String> {
     let Ok(members) = Object::parse(contents) else { return Some("must be an object".to_owned()) };
-    let uri = required_text(&members, "uri");
+    let uri = check_required_string(&members, "uri");
     uri.or_else(|| match (members.get("text"), members.get("blob")) {
         (None, None) => Some("`text` or `blob` is missing".to_owned()),
-        (Some(_), _) => required_text(&members, "text"),
-        (None, Some(_)) => required_text(&members, "blob"),
+        (Some(_), _) => check_required_string(&members, "text"),
+        (None, Some(_)) => check_required_string(&members, "blob"),
     })
 }
 
-fn required_text(members: &Object, key: &str) -> Option<String> {
+fn check_required_string(members: &Object, key: &str) -> Option<String> {
     match members.get(key) {
         None => Some(format!("`{key}` is missing")),
         Some(value) if !value.get().starts_with('"') => Some(format!("`{key}` must be a string")),

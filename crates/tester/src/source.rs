@@ -29,14 +29,14 @@ const SWEEP: Duration = Duration::from_secs(60);
 pub struct TesterSettings {
     pub sharing: TesterSharing,
     /// How long a server may take to be connected to, and to answer with a list.
-    pub connect_time: Duration,
+    pub connect_timeout: Duration,
     /// How long a call may be silent.
-    pub call_time: Duration,
+    pub call_timeout: Duration,
 }
 
 impl TesterSettings {
     pub fn new(sharing: TesterSharing) -> Self {
-        Self { sharing, connect_time: Duration::from_secs(30), call_time: Duration::from_secs(120) }
+        Self { sharing, connect_timeout: Duration::from_secs(30), call_timeout: Duration::from_secs(120) }
     }
 }
 
@@ -48,7 +48,7 @@ pub struct Tester {
     pub(crate) settings: TesterSettings,
     pub(crate) common: UpstreamContext,
     pub(crate) servers: TesterServers,
-    pub(crate) seats: Arc<CallerConnections>,
+    pub(crate) connections: Arc<CallerConnections>,
     /// Those that wait for the ends of sessions.
     watchers: TaskTracker,
     sweeper: Mutex<Option<JoinHandle<()>>>,
@@ -68,7 +68,7 @@ impl Tester {
             settings,
             common,
             servers,
-            seats,
+            connections: seats,
             watchers: TaskTracker::new(),
             sweeper: Mutex::new(Some(sweeper)),
         })
@@ -79,7 +79,7 @@ impl Tester {
         if let Some(sweeper) = self.sweeper.lock().take() {
             sweeper.abort();
         }
-        close_all(self.seats.take_all()).await;
+        close_all(self.connections.take_all()).await;
         self.watchers.close();
         self.watchers.wait().await;
     }
@@ -91,7 +91,7 @@ impl Tester {
         caller: TesterCaller,
         connection: Arc<TesterConnection>,
     ) {
-        let seats = Arc::clone(&self.seats);
+        let seats = Arc::clone(&self.connections);
         self.watchers.spawn(async move {
             tokio::select! {
                 () = connection.closed.cancelled() => {}
@@ -151,13 +151,14 @@ impl Source for Tester {
         if error.kind() == ErrorKind::Cancelled {
             return None;
         }
-        let caller = TesterCaller::of(call, self.settings.sharing);
-        let connection = self.seats.peek(&caller);
-        let fault = TesterError { connection, ..TesterError::from(tools::explain_refusal(tool, error)) };
+        let caller = TesterCaller::from_record(call, self.settings.sharing);
+        let connection = self.connections.peek(&caller);
+        let fault =
+            TesterError { connection, ..TesterError::from(tools::explain_invalid_arguments(tool, error)) };
         Some(failure(&fault, Vec::new(), Stopwatch::start()))
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
-        Box::pin(tools::perform(self, call))
+        Box::pin(tools::run_tool(self, call))
     }
 }

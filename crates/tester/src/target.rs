@@ -40,55 +40,59 @@ pub(crate) fn parse_target(
 ) -> Result<TesterTarget, HubError> {
     let text = text.trim();
     let settings = |transport| ServerSettings::new(SourceName::new("server under test"), transport);
-    if is_web(text) {
+    if is_http_url(text) {
         let url = UrlSettings { url: text.to_owned(), headers: BTreeMap::new(), kind: UrlKind::Any };
         return Ok(TesterTarget::Address(settings(TransportSettings::Url(url))));
     }
     // A server that this principal does not see is no server of theirs.
-    match servers.get(text).filter(|_| principal.knows_source(&SourceName::new(text))) {
+    match servers.get(text).filter(|_| principal.can_access_source(&SourceName::new(text))) {
         Some(TesterServer::Ready(settings)) => return Ok(TesterTarget::Configured(settings.clone())),
         Some(TesterServer::Invalid(reason)) => {
             let message = format!("the server {text} is configured, but cannot be used: {reason}");
-            return Err(cannot(message).suggest("mend the configuration"));
+            return Err(connect_error(message).with_suggestion("mend the configuration"));
         }
         None => {}
     }
     if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', ' '])) {
         let message = format!("cannot connect by {scheme}");
-        return Err(cannot(message).suggest("say an address that begins with http:// or https://"));
+        return Err(
+            connect_error(message).with_suggestion("say an address that begins with http:// or https://")
+        );
     }
-    command(text).map(|command| TesterTarget::Command(settings(TransportSettings::Command(command))))
+    parse_command(text).map(|command| TesterTarget::Command(settings(TransportSettings::Command(command))))
 }
 
-fn is_web(text: &str) -> bool {
+fn is_http_url(text: &str) -> bool {
     let starts =
         |prefix: &str| text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
     starts("http://") || starts("https://")
 }
 
-fn cannot(message: impl Into<String>) -> HubError {
+fn connect_error(message: impl Into<String>) -> HubError {
     HubError::new(ErrorKind::CannotConnect, message)
 }
 
-fn command(text: &str) -> Result<CommandSettings, HubError> {
+fn parse_command(text: &str) -> Result<CommandSettings, HubError> {
     // A path may have blanks in it, so the whole is looked at before it is taken apart.
     let words = match Path::new(text).is_file() {
         true => vec![text.to_owned()],
         false => shlex::split(text).ok_or_else(|| {
-            cannot("a quote in the command line is not closed").suggest("quote as in a shell")
+            connect_error("a quote in the command line is not closed").with_suggestion("quote as in a shell")
         })?,
     };
     let mut words = words.into_iter().peekable();
     let mut env = BTreeMap::new();
-    while let Some((name, value)) = words.peek().and_then(|word| assignment(word)) {
+    while let Some((name, value)) = words.peek().and_then(|word| parse_env_assignment(word)) {
         env.insert(name.to_owned(), Secret::new(value));
         words.next();
     }
     let Some(first) = words.next() else {
-        let error = cannot("there is nothing to connect to");
-        return Err(error.suggest("say an address, a command line, or the name of a configured server"));
+        let error = connect_error("there is nothing to connect to");
+        return Err(
+            error.with_suggestion("say an address, a command line, or the name of a configured server")
+        );
     };
-    let mut started = started_by(&first);
+    let mut started = command_for_file(&first);
     let mut args: Vec<String> = started.split_off(1);
     let program = started.remove(0);
     args.extend(words);
@@ -101,12 +105,12 @@ pub(crate) fn suggest_server<'a>(
     servers: &'a BTreeMap<String, TesterServer>,
     principal: &Principal,
 ) -> Option<&'a str> {
-    let seen = servers.keys().filter(|name| principal.knows_source(&SourceName::new(name.as_str())));
+    let seen = servers.keys().filter(|name| principal.can_access_source(&SourceName::new(name.as_str())));
     nearest(text.trim(), seen.map(String::as_str))
 }
 
 /// `NAME=value` before a command, as a shell reads it.
-fn assignment(word: &str) -> Option<(&str, &str)> {
+fn parse_env_assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let mut letters = name.chars();
     let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
@@ -116,7 +120,7 @@ fn assignment(word: &str) -> Option<(&str, &str)> {
 
 /// The program to start for this word, and what comes before its other arguments. A script that cannot be executed by
 /// itself is given to what its name says.
-fn started_by(word: &str) -> Vec<String> {
+fn command_for_file(word: &str) -> Vec<String> {
     let path = Path::new(word);
     let Ok(found) = path.metadata() else { return vec![word.to_owned()] };
     if !found.is_file() {

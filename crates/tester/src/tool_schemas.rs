@@ -21,7 +21,7 @@ pub(crate) struct ToolSchemaIndex {
     by_name: HashMap<String, Arc<TesterToolSchemas>>,
     names: Vec<String>,
     /// The number of changes that the server had announced when they were read.
-    at: u64,
+    list_changes: u64,
     /// The bytes that the schemas take up.
     _reserved: Option<Arc<DefinitionReservation>>,
 }
@@ -49,7 +49,7 @@ impl ToolSchemaIndex {
             input_schema: Option<Raw>,
             output_schema: Option<Raw>,
         }
-        let mut tools = Self { at, _reserved: pages.reserved.clone(), ..Self::default() };
+        let mut tools = Self { list_changes: at, _reserved: pages.reserved.clone(), ..Self::default() };
         for item in &pages.items {
             // One that cannot be read cannot be checked against; it is still listed as it came.
             let Ok(definition) = serde_json::from_str::<Definition>(item.get()) else { continue };
@@ -75,7 +75,7 @@ impl ToolSchemaIndex {
 impl ToolSchemaCache {
     /// Keeps what a list said.
     pub(crate) fn store_tools(&self, pages: &PagedList, at: u64) {
-        self.put(Arc::new(ToolSchemaIndex::read(pages, at)));
+        self.store(Arc::new(ToolSchemaIndex::read(pages, at)));
     }
 
     pub(crate) async fn tools(
@@ -83,20 +83,20 @@ impl ToolSchemaCache {
         link: &DirectConnection,
         reading: Freshness,
     ) -> Result<Arc<ToolSchemaIndex>, HubError> {
-        let now = link.changes();
+        let now = link.list_change_count();
         let kept = self.tools.lock().clone();
-        match kept.filter(|kept| reading == Freshness::Cached && kept.at == now) {
+        match kept.filter(|kept| reading == Freshness::Cached && kept.list_changes == now) {
             Some(kept) => Ok(kept),
             None => {
                 let tools =
                     Arc::new(ToolSchemaIndex::read(&read_list(link, ServerListKind::Tools).await?.0, now));
-                self.put(Arc::clone(&tools));
+                self.store(Arc::clone(&tools));
                 Ok(tools)
             }
         }
     }
 
-    fn put(&self, tools: Arc<ToolSchemaIndex>) {
+    fn store(&self, tools: Arc<ToolSchemaIndex>) {
         *self.tools.lock() = Some(tools);
     }
 }

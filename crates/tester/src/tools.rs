@@ -33,7 +33,7 @@ struct ToolInvocation<'a> {
     arguments: Raw,
 }
 
-pub(crate) async fn perform(tester: &Tester, mut call: SourceCall) -> Result<Outcome, HubError> {
+pub(crate) async fn run_tool(tester: &Tester, mut call: SourceCall) -> Result<Outcome, HubError> {
     let watch = Stopwatch::start();
     let nothing = SourceTarget::Resource { uri: String::new() };
     let SourceTarget::Tool { name, arguments } = std::mem::replace(&mut call.target, nothing) else {
@@ -55,7 +55,7 @@ pub(crate) async fn perform(tester: &Tester, mut call: SourceCall) -> Result<Out
         TesterTool::ListPrompts => this.list_prompts().await,
         TesterTool::GetPrompt => this.get_prompt().await,
     };
-    let connection = tester.seats.peek(&this.caller);
+    let connection = tester.connections.peek(&this.caller);
     // The status tells all of them.
     let heard = connection.as_ref().filter(|_| verb != TesterTool::GetConnectionStatus);
     let notes = heard.map(|connection| connection.take_violations()).unwrap_or_default();
@@ -69,7 +69,7 @@ pub(crate) async fn perform(tester: &Tester, mut call: SourceCall) -> Result<Out
 }
 
 /// An error of the yard about one of these tools, with what helps to call it rightly.
-pub(crate) fn explain_refusal(tool: &str, error: &HubError) -> HubError {
+pub(crate) fn explain_invalid_arguments(tool: &str, error: &HubError) -> HubError {
     let Some(verb) = TesterTool::from_name(tool).filter(|_| error.kind() == ErrorKind::InvalidArguments)
     else {
         return error.clone();
@@ -77,28 +77,28 @@ pub(crate) fn explain_refusal(tool: &str, error: &HubError) -> HubError {
     let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
     details["input_schema"] = serde_json::from_str(verb.input_schema().get()).unwrap_or_default();
     let error = error.clone().with_details(details);
-    error.suggest(format!("give {tool} what its input schema asks for; it is in the details"))
+    error.with_suggestion(format!("give {tool} what its input schema asks for; it is in the details"))
 }
 
 impl ToolInvocation<'_> {
     /// The arguments, which the yard has checked against the tool's schema.
-    fn read<T: DeserializeOwned>(&self) -> Result<T, HubError> {
+    fn parse_arguments<T: DeserializeOwned>(&self) -> Result<T, HubError> {
         serde_json::from_str(self.arguments.get()).map_err(|error| {
             HubError::new(ErrorKind::InvalidArguments, format!("the arguments cannot be read: {error}"))
         })
     }
 
     fn connection(&self) -> Result<Arc<TesterConnection>, TesterError> {
-        let connection = self.tester.seats.connection(&self.caller)?;
+        let connection = self.tester.connections.connection(&self.caller)?;
         // Permissions can change while a connection is open.
-        if let Some(missing) = self.missing(&connection.terms.needed) {
+        if let Some(missing) = self.missing_permission(&connection.terms.required_permissions) {
             return Err(forbidden("this connection", missing).into());
         }
         Ok(connection)
     }
 
     /// Stays with some work on a connection until it is done, the time is up, or somebody disconnects.
-    async fn on<T>(
+    async fn run_on_connection<T>(
         &self,
         connection: &Arc<TesterConnection>,
         work: impl Future<Output = Result<T, HubError>>,
@@ -107,7 +107,7 @@ impl ToolInvocation<'_> {
             biased;
             done = work => done,
             () = connection.closed.cancelled() => {
-                Err(HubError::new(ErrorKind::NotConnected, "the connection was given up meanwhile").suggest("connect again"))
+                Err(HubError::new(ErrorKind::NotConnected, "the connection was given up meanwhile").with_suggestion("connect again"))
             }
             () = self.call.deadline.passed() => {
                 Err(HubError::new(ErrorKind::TimedOut, "it took longer than a call may take"))
@@ -115,21 +115,21 @@ impl ToolInvocation<'_> {
         };
         connection.touch();
         done.map_err(|error| {
-            let error = if connection.terms.hides_failures { hidden(error) } else { error };
-            TesterError::on_connection(connection, helped(error))
+            let error = if connection.terms.hides_failures { hide_failure(error) } else { error };
+            TesterError::on_connection(connection, with_suggestion(error))
         })
     }
 
     /// The first of these permissions that the caller lacks. The one client of a process is its owner.
-    fn missing<'b>(&self, needed: &'b [String]) -> Option<&'b str> {
+    fn missing_permission<'b>(&self, needed: &'b [String]) -> Option<&'b str> {
         match self.caller {
             TesterCaller::Process => None,
-            TesterCaller::Session { .. } => self.call.record.principal.first_missing(needed),
+            TesterCaller::Session { .. } => self.call.record.principal.first_missing_permission(needed),
         }
     }
 
     /// A call to the server under test, for the same caller.
-    fn onwards(&self, target: SourceTarget) -> SourceCall {
+    fn build_call(&self, target: SourceTarget) -> SourceCall {
         SourceCall {
             record: Arc::clone(&self.call.record),
             target,
@@ -143,40 +143,45 @@ impl ToolInvocation<'_> {
 }
 
 /// The same error without what a stranger answered to a request that failed; errors of the protocol stay.
-fn hidden(error: HubError) -> HubError {
+fn hide_failure(error: HubError) -> HubError {
     match error.kind() {
         ErrorKind::CannotConnect | ErrorKind::ConnectionLost | ErrorKind::Unauthenticated => {
-            HubError::new(error.kind(), "the connection to the server failed")
-                .suggest("connect again; why it failed is only shown to callers with the permission spawn")
+            HubError::new(error.kind(), "the connection to the server failed").with_suggestion(
+                "connect again; why it failed is only shown to callers with the permission spawn",
+            )
         }
         _ => error,
     }
 }
 
 /// Says what to do next about an error on a connection, where it does not say that itself.
-fn helped(error: HubError) -> HubError {
+fn with_suggestion(error: HubError) -> HubError {
     if error.suggestion().is_some() {
         return error;
     }
     let status = error.details().and_then(|details| details.get("http_status")).and_then(Value::as_u64);
     match (error.kind(), status) {
-        (ErrorKind::Unauthenticated, _) => error.suggest(
+        (ErrorKind::Unauthenticated, _) => error.with_suggestion(
             "its token is not accepted any more: log in again with `toolyard login`, then disconnect and connect",
         ),
         (ErrorKind::ConnectionLost, Some(404)) => {
-            error.suggest("the session is gone: call disconnect, then connect_to_server again")
+            error.with_suggestion("the session is gone: call disconnect, then connect_to_server again")
         }
-        (ErrorKind::ConnectionLost, Some(_)) => error.suggest("look at what the server answered, in the details"),
+        (ErrorKind::ConnectionLost, Some(_)) => error.with_suggestion("look at what the server answered, in the details"),
         (ErrorKind::ConnectionLost, None) => {
-            error.suggest("see why in the details and the server's log, then connect_to_server again")
+            error.with_suggestion("see why in the details and the server's log, then connect_to_server again")
         }
-        (ErrorKind::ToolFailed, _) => error.suggest("the server's own error is in details.rpc_error"),
+        (ErrorKind::ToolFailed, _) => error.with_suggestion("the server's own error is in details.rpc_error"),
         _ => error,
     }
 }
 
 /// The members of a result of the server, or why it is none.
-fn members(connection: &Arc<TesterConnection>, method: &str, body: &Raw) -> Result<Object, TesterError> {
+fn parse_result_object(
+    connection: &Arc<TesterConnection>,
+    method: &str,
+    body: &Raw,
+) -> Result<Object, TesterError> {
     Object::parse(body).map_err(|error| {
         let kind = match body.get().as_bytes().first() {
             Some(b'[') => "a list",
@@ -192,12 +197,12 @@ fn members(connection: &Arc<TesterConnection>, method: &str, body: &Raw) -> Resu
             HubError::new(ErrorKind::ConnectionLost, rule).with_details(json!({"reason": error.to_string()}));
         TesterError::on_connection(
             connection,
-            error.suggest("the server breaks the protocol: fix what it answers"),
+            error.with_suggestion("the server breaks the protocol: fix what it answers"),
         )
     })
 }
 
 /// An answer that begins with the connection it is about.
-fn about(connection: &TesterConnection) -> TesterAnswer {
+fn connection_answer(connection: &TesterConnection) -> TesterAnswer {
     TesterAnswer::success().with("connection", connection.summary_json())
 }

@@ -31,8 +31,8 @@ pub fn yard() -> Arc<Yard> {
         .tools(protocol::tools())
         .tools(elicitation::tools())
         .tools(input_required::tools());
-    let native = resources::offer(native);
-    let native = prompts::offer(native);
+    let native = resources::register(native);
+    let native = prompts::register(native);
     Yard::with_sources([native.into_source()])
 }
 

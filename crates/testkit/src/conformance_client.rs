@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use toolyard_hub::Secret;
 use toolyard_upstream::{OAuthSettings, ServerAuthSettings};
 
-use connection::{Connection, members};
+use connection::{Connection, parse_definition};
 
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -25,14 +25,14 @@ impl Scenario {
         Ok(Self { name, context: serde_json::from_str(context)?, url })
     }
 
-    fn said(&self, key: &str) -> Option<String> {
+    fn context_text(&self, key: &str) -> Option<String> {
         self.context.get(key).and_then(Value::as_str).map(str::to_owned)
     }
 
     /// How the client proves who it is: with what the suite gave it, or as the server asks.
     fn auth(&self) -> ServerAuthSettings {
-        let secret = self.said("client_secret").or_else(|| self.said("private_key_pem"));
-        let Some(client_id) = self.said("client_id") else { return ServerAuthSettings::OnChallenge };
+        let secret = self.context_text("client_secret").or_else(|| self.context_text("private_key_pem"));
+        let Some(client_id) = self.context_text("client_id") else { return ServerAuthSettings::OnChallenge };
         ServerAuthSettings::OAuth(OAuthSettings {
             client_id: Some(client_id),
             client_secret: secret.map(Secret::new),
@@ -64,41 +64,41 @@ pub async fn run(scenario: &Scenario) -> Result<(), Failure> {
     }
     let connection = connected?;
     match scenario.name.as_str() {
-        "http-standard-headers" => everything(&connection).await?,
-        "http-custom-headers" => as_told(&connection, scenario).await?,
+        "http-standard-headers" => exercise_all(&connection).await?,
+        "http-custom-headers" => call_requested_tools(&connection, scenario).await?,
         "json-schema-ref-no-deref" | "request-metadata" | "initialize" => {}
         "json-schema-2020-12-preservation" => echo(&connection).await?,
-        "sep-2322-client-request-state" => asked_in_between(&connection).await?,
-        _ => every_tool(&connection).await?,
+        "sep-2322-client-request-state" => call_during_question(&connection).await?,
+        _ => call_every_tool(&connection).await?,
     }
     connection.close().await;
     Ok(())
 }
 
-async fn every_tool(connection: &Connection) -> Result<(), Failure> {
+async fn call_every_tool(connection: &Connection) -> Result<(), Failure> {
     for tool in connection.tools() {
-        connection.tool(&tool.name, json!({"a": 2, "b": 3})).await?;
+        connection.call_tool(&tool.name, json!({"a": 2, "b": 3})).await?;
     }
     Ok(())
 }
 
 /// One of everything that a server can offer.
-async fn everything(connection: &Connection) -> Result<(), Failure> {
-    every_tool(connection).await?;
+async fn exercise_all(connection: &Connection) -> Result<(), Failure> {
+    call_every_tool(connection).await?;
     for resource in &connection.offer().resources {
-        connection.resource(&members(&resource.definition)?["uri"]).await?;
+        connection.read_resource(&parse_definition(&resource.definition)?["uri"]).await?;
     }
     for prompt in &connection.offer().prompts {
-        connection.prompt(&members(&prompt.definition)?["name"]).await?;
+        connection.get_prompt(&parse_definition(&prompt.definition)?["name"]).await?;
     }
     Ok(())
 }
 
-async fn as_told(connection: &Connection, scenario: &Scenario) -> Result<(), Failure> {
+async fn call_requested_tools(connection: &Connection, scenario: &Scenario) -> Result<(), Failure> {
     let calls = scenario.context["toolCalls"].as_array().ok_or("the suite names no calls")?;
     for call in calls {
         let name = call["name"].as_str().unwrap_or_default();
-        connection.tool(name, call["arguments"].clone()).await?;
+        connection.call_tool(name, call["arguments"].clone()).await?;
     }
     Ok(())
 }
@@ -108,22 +108,22 @@ async fn echo(connection: &Connection) -> Result<(), Failure> {
     let tools = connection.tools();
     let focal = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool");
     let schema = focal.ok_or("the tool is not there")?.definition["inputSchema"].clone();
-    connection.tool("json_schema_echo", json!({"schema": schema})).await
+    connection.call_tool("json_schema_echo", json!({"schema": schema})).await
 }
 
 /// While one call waits for an answer, another one is made.
-async fn asked_in_between(connection: &Connection) -> Result<(), Failure> {
+async fn call_during_question(connection: &Connection) -> Result<(), Failure> {
     connection
-        .tool_meanwhile("test_mrtr_echo_state", json!({}), || {
-            Box::pin(connection.tool("test_mrtr_unrelated", json!({})))
+        .call_tool_with("test_mrtr_echo_state", json!({}), || {
+            Box::pin(connection.call_tool("test_mrtr_unrelated", json!({})))
         })
         .await?;
-    connection.tool("test_mrtr_no_state", json!({})).await?;
-    connection.tool("test_mrtr_no_result_type", json!({})).await
+    connection.call_tool("test_mrtr_no_state", json!({})).await?;
+    connection.call_tool("test_mrtr_no_result_type", json!({})).await
 }
 
 /// What a person who agrees with every suggestion answers.
-fn agreeable(schema: &Value) -> Value {
+fn accept_defaults(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let answers = properties.into_iter().map(|(name, property)| {
         let value = property.get("default").cloned().unwrap_or(Value::Bool(true));

@@ -39,7 +39,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Waits until something has a value, which it must have soon, and says how long that took.
 pub async fn until_equal<T: PartialEq + Debug>(what: &str, expected: T, read: impl Fn() -> T) -> Duration {
     let began = Instant::now();
-    soon(&format!("{expected:?} {what}"), async {
+    within_timeout(&format!("{expected:?} {what}"), async {
         while read() != expected {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -49,7 +49,7 @@ pub async fn until_equal<T: PartialEq + Debug>(what: &str, expected: T, read: im
 }
 
 /// Waits for something that must happen soon.
-pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+pub async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(done) => done,
         Err(_) => panic!("waited in vain for {what}"),

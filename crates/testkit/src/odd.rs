@@ -50,7 +50,7 @@ enum Eras {
 /// Serves until it is over; the exit code. Over HTTP, `announce` is told where it listens.
 pub async fn serve(options: Options, announce: impl FnOnce(SocketAddr)) -> std::io::Result<u8> {
     if options.kind == Kind::DiesAtStart {
-        shout("odd: starting\nodd: cannot open the database: no such file\n").await;
+        write_stderr("odd: starting\nodd: cannot open the database: no such file\n").await;
         return Ok(3);
     }
     let (leave, mut leaving) = mpsc::channel(1);
@@ -77,7 +77,7 @@ pub struct Nearby {
 }
 
 /// Starts a server over HTTP in this very process.
-pub async fn nearby(kind: Kind) -> Option<Nearby> {
+pub async fn start_in_process(kind: Kind) -> Option<Nearby> {
     let (tell, told) = oneshot::channel();
     let options = Options { kind, over: Over::Http, delay: Duration::from_secs(2), file: None };
     let task = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -91,7 +91,7 @@ pub async fn nearby(kind: Kind) -> Option<Nearby> {
 }
 
 /// Says something on standard error.
-async fn shout(text: &str) {
+async fn write_stderr(text: &str) {
     let mut stderr = tokio::io::stderr();
     // A server whose standard error is closed has nobody to tell.
     let _ = stderr.write_all(text.as_bytes()).await;

@@ -53,7 +53,7 @@ impl std::fmt::Debug for Shown {
 }
 
 impl Shown {
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -78,7 +78,7 @@ impl Web {
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let mut open = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                open.spawn(meet(stream, turned.clone()));
+                open.spawn(handle_connection(stream, turned.clone()));
             }
         }));
         Self { address, turn, _task: task }
@@ -93,7 +93,7 @@ impl Web {
     }
 
     /// From now on whoever connects meets something else; connections that are open break off.
-    pub fn turn(&self, what: What) {
+    pub fn switch(&self, what: What) {
         self.turn.send_replace(what);
     }
 
@@ -102,7 +102,7 @@ impl Web {
     }
 }
 
-async fn meet(mut stream: TcpStream, mut turned: watch::Receiver<What>) {
+async fn handle_connection(mut stream: TcpStream, mut turned: watch::Receiver<What>) {
     let what = turned.borrow_and_update().clone();
     let met = async {
         match what {
@@ -121,7 +121,7 @@ async fn meet(mut stream: TcpStream, mut turned: watch::Receiver<What>) {
                 let mut server = TcpStream::connect(address).await.unwrap();
                 let _ = copy_bidirectional(&mut stream, &mut server).await;
             }
-            What::Stranger => drop(Shown::fresh().acceptor.accept(stream).await),
+            What::Stranger => drop(Shown::generate().acceptor.accept(stream).await),
             What::Encrypted(address, shown) => {
                 if let Ok(mut stream) = shown.acceptor.accept(stream).await {
                     let mut server = TcpStream::connect(address).await.unwrap();

@@ -19,7 +19,7 @@ pub fn source() -> Arc<dyn Source> {
         .description("Counts how often it was called under a name.");
     NativeSource::new("workbench")
         .tools([analyze_code(), my_custom_tool(), advanced_tool(), sensitive_tool(), versioned_tool()])
-        .tools([count, say(), blocks(), refuse(), answer(), versioned_tool_of_before()])
+        .tools([count, say(), blocks(), refuse(), answer(), older_versioned_tool()])
         .tools([quick_stream(), answer_number()])
         .into_source()
 }
@@ -140,7 +140,7 @@ fn versioned_tool() -> Tool {
 }
 
 /// The same in an older version.
-fn versioned_tool_of_before() -> Tool {
+fn older_versioned_tool() -> Tool {
     Tool::new("versioned_tool", || async { Ok("1.0.0") }).description("Tool with version").version("1.0.0")
 }
 

@@ -25,7 +25,7 @@ pub struct App {
     screens: Vec<Screen>,
     popup: Option<Popup>,
     /// Questions of servers; the first is seen.
-    asking: Vec<QuestionDialog>,
+    questions: Vec<QuestionDialog>,
     notice: Option<Notice>,
     /// Whether the end of the log is below every screen.
     tail: bool,
@@ -48,7 +48,7 @@ impl App {
     pub fn new(settings: UiSettings, yard: YardSnapshot, now: ClockTime) -> Self {
         let world = UiState::new(settings, yard, now);
         let screens = vec![Screen::Servers(ServersScreen::default())];
-        Self { world, screens, popup: None, asking: Vec::new(), notice: None, tail: false }
+        Self { world, screens, popup: None, questions: Vec::new(), notice: None, tail: false }
     }
 
     /// Takes a message in; what is to be done about it goes out.
@@ -56,14 +56,14 @@ impl App {
         match message {
             UiMessage::Key(key) => return self.press(key),
             UiMessage::Paste(text) => self.paste(&text),
-            UiMessage::Tick(now) => self.pass(now),
+            UiMessage::Tick(now) => self.tick(now),
             UiMessage::Yard(yard) => self.world.set_yard(yard),
             UiMessage::LogEntries(entries) => self.world.log.add(entries),
-            UiMessage::Connectivity(away) => self.set_away(away),
+            UiMessage::Connectivity(away) => self.set_disconnected(away),
             UiMessage::History(calls) => self.world.past = Some(calls),
-            UiMessage::Call(id, news) => self.hear(id, news),
-            UiMessage::Done(text) => self.say(&text, NoticeLevel::Good),
-            UiMessage::Failed(text) => self.say(&text, NoticeLevel::Bad),
+            UiMessage::Call(id, news) => self.apply_call_update(id, news),
+            UiMessage::Done(text) => self.show_notice(&text, NoticeLevel::Good),
+            UiMessage::Failed(text) => self.show_notice(&text, NoticeLevel::Bad),
         }
         None
     }
@@ -78,16 +78,16 @@ impl App {
         matches!(self.screens.last(), Some(Screen::History(history)) if history.shows_yard_history())
     }
 
-    fn set_away(&mut self, away: Option<String>) {
-        match (&self.world.away, &away) {
-            (None, Some(why)) => self.say(&format!("not connected: {why}"), NoticeLevel::Bad),
-            (Some(_), None) => self.say("connected again", NoticeLevel::Good),
+    fn set_disconnected(&mut self, away: Option<String>) {
+        match (&self.world.disconnected, &away) {
+            (None, Some(why)) => self.show_notice(&format!("not connected: {why}"), NoticeLevel::Bad),
+            (Some(_), None) => self.show_notice("connected again", NoticeLevel::Good),
             _ => {}
         }
-        self.world.away = away;
+        self.world.disconnected = away;
     }
 
-    fn pass(&mut self, now: ClockTime) {
+    fn tick(&mut self, now: ClockTime) {
         self.world.now = now;
         let gone = |notice: &Notice| now.instant.saturating_duration_since(notice.since.instant) > NOTICE;
         if self.notice.as_ref().is_some_and(gone) {
@@ -95,18 +95,18 @@ impl App {
         }
     }
 
-    fn hear(&mut self, id: CallId, news: UiCallUpdate) {
+    fn apply_call_update(&mut self, id: CallId, news: UiCallUpdate) {
         match news {
             UiCallUpdate::Questions(ask, questions) => {
                 let call = self.world.calls.get(id);
                 let who = call.map(|call| call.subject.source.to_string()).unwrap_or_default();
-                self.asking.extend(QuestionDialog::new(ask, id, who, questions));
+                self.questions.extend(QuestionDialog::new(ask, id, who, questions));
             }
-            UiCallUpdate::QuestionsWithdrawn(ask) => self.asking.retain(|asking| asking.id != ask),
+            UiCallUpdate::QuestionsWithdrawn(ask) => self.questions.retain(|asking| asking.id != ask),
             news => {
                 if let UiCallUpdate::Ended(..) = news {
-                    self.asking.retain(|asking| asking.call != id);
-                    self.tell_of_the_end(id, &news);
+                    self.questions.retain(|asking| asking.call != id);
+                    self.notify_call_ended(id, &news);
                 }
                 self.world.calls.apply(id, news);
             }
@@ -114,28 +114,28 @@ impl App {
     }
 
     /// The end of a call that nobody looks at is told in a line.
-    fn tell_of_the_end(&mut self, id: CallId, news: &UiCallUpdate) {
+    fn notify_call_ended(&mut self, id: CallId, news: &UiCallUpdate) {
         let seen = matches!(self.screens.last(), Some(Screen::Call(calling)) if calling.id() == id);
         let name = self.world.calls.get(id).map(|call| clean(&call.subject.raw_name).into_owned());
         if let (false, Some(name)) = (seen, name) {
             match news {
                 UiCallUpdate::Ended(Ok(outcome), _) if !outcome.failed => {
-                    self.say(&format!("{name} succeeded: H shows it"), NoticeLevel::Good);
+                    self.show_notice(&format!("{name} succeeded: H shows it"), NoticeLevel::Good);
                 }
                 UiCallUpdate::Ended(Err(error), _) if error.kind() == ErrorKind::Cancelled => {
-                    self.say(&format!("{name} was cancelled: H shows it"), NoticeLevel::Bad);
+                    self.show_notice(&format!("{name} was cancelled: H shows it"), NoticeLevel::Bad);
                 }
-                _ => self.say(&format!("{name} failed: H shows it"), NoticeLevel::Bad),
+                _ => self.show_notice(&format!("{name} failed: H shows it"), NoticeLevel::Bad),
             }
         }
     }
 
-    fn say(&mut self, text: &str, tone: NoticeLevel) {
+    fn show_notice(&mut self, text: &str, tone: NoticeLevel) {
         self.notice = Some(Notice { text: clean(text).into_owned(), tone, since: self.world.now });
     }
 
     fn paste(&mut self, text: &str) {
-        if let Some(asking) = self.asking.first_mut() {
+        if let Some(asking) = self.questions.first_mut() {
             asking.paste(text);
         } else if self.popup.is_none()
             && let Some(screen) = self.screens.last_mut()
@@ -150,40 +150,42 @@ impl App {
         if key == KeyPress::Ctrl('z') {
             return Some(Effect::Suspend);
         }
-        if !self.asking.is_empty() {
-            return self.press_asking(key);
+        if !self.questions.is_empty() {
+            return self.press_question(key);
         }
         if let Some(popup) = &mut self.popup {
             let answer = popup.update(key, &self.world);
-            return self.answered(answer);
+            return self.apply_popup_action(answer);
         }
         let screen = self.screens.last_mut()?;
         let typing = screen.is_typing();
         match screen.update(key, &self.world) {
-            ScreenAction::Ignored => self.press_anywhere(key, typing),
-            step => self.step(step),
+            ScreenAction::Ignored => self.press_global(key, typing),
+            step => self.apply_screen_action(step),
         }
     }
 
-    fn press_asking(&mut self, key: KeyPress) -> Option<Effect> {
-        let asking = self.asking.first_mut()?;
+    fn press_question(&mut self, key: KeyPress) -> Option<Effect> {
+        let asking = self.questions.first_mut()?;
         match asking.update(key) {
             QuestionAction::Stay => None,
             QuestionAction::Warn(why) => {
-                self.say(&why, NoticeLevel::Bad);
+                self.show_notice(&why, NoticeLevel::Bad);
                 None
             }
-            QuestionAction::Also(effect) => Some(effect),
-            QuestionAction::Over(effect) => {
-                self.asking.remove(0);
+            QuestionAction::RunAndStay(effect) => Some(effect),
+            QuestionAction::Finish(effect) => {
+                self.questions.remove(0);
                 Some(effect)
             }
-            QuestionAction::Ignored if key == KeyPress::Ctrl('c') => self.cancel(self.asking.first()?.call),
+            QuestionAction::Ignored if key == KeyPress::Ctrl('c') => {
+                self.cancel(self.questions.first()?.call)
+            }
             QuestionAction::Ignored => None,
         }
     }
 
-    fn answered(&mut self, answer: PopupAction) -> Option<Effect> {
+    fn apply_popup_action(&mut self, answer: PopupAction) -> Option<Effect> {
         match answer {
             PopupAction::Stay => None,
             PopupAction::Close => {
@@ -192,30 +194,30 @@ impl App {
             }
             PopupAction::Call(plan) => {
                 self.popup = None;
-                self.call(*plan)
+                self.start_call(*plan)
             }
-            PopupAction::Do(effect) => {
+            PopupAction::Run(effect) => {
                 self.popup = None;
                 Some(effect)
             }
-            PopupAction::Also(effect) => Some(effect),
+            PopupAction::RunAndStay(effect) => Some(effect),
         }
     }
 
     /// Keys that mean the same on every screen that has no use of its own for them.
-    fn press_anywhere(&mut self, key: KeyPress, typing: bool) -> Option<Effect> {
+    fn press_global(&mut self, key: KeyPress, typing: bool) -> Option<Effect> {
         match key {
-            KeyPress::Esc => return self.step(ScreenAction::Back),
+            KeyPress::Esc => return self.apply_screen_action(ScreenAction::Back),
             KeyPress::Ctrl('c') => return self.quit(),
             KeyPress::F1 => self.popup = Some(Popup::Help(Default::default())),
             _ if typing => {}
             KeyPress::Char('?') => self.popup = Some(Popup::Help(Default::default())),
             KeyPress::Char('q') => return self.quit(),
-            KeyPress::Char('H') => self.visit(Screen::History(HistoryScreen::default())),
-            KeyPress::Char('L') => self.visit(Screen::Log(LogScreen::new())),
+            KeyPress::Char('H') => self.toggle_screen(Screen::History(HistoryScreen::default())),
+            KeyPress::Char('L') => self.toggle_screen(Screen::Log(LogScreen::new())),
             KeyPress::Char('T') => self.tail = !self.tail,
             KeyPress::Left | KeyPress::Char('h') | KeyPress::Backspace => {
-                return self.step(ScreenAction::Back);
+                return self.apply_screen_action(ScreenAction::Back);
             }
             _ => {}
         }
@@ -231,7 +233,7 @@ impl App {
     }
 
     /// Goes to a screen of which there is one; where one is there already, back to what was before it.
-    fn visit(&mut self, screen: Screen) {
+    fn toggle_screen(&mut self, screen: Screen) {
         let same = |open: &Screen| std::mem::discriminant(open) == std::mem::discriminant(&screen);
         match self.screens.iter().position(same) {
             Some(at) if at + 1 == self.screens.len() => drop(self.screens.pop()),
@@ -239,18 +241,18 @@ impl App {
                 let open = self.screens.remove(at);
                 self.screens.push(open);
             }
-            None => self.go(screen),
+            None => self.push_screen(screen),
         }
     }
 
-    fn go(&mut self, screen: Screen) {
+    fn push_screen(&mut self, screen: Screen) {
         if self.screens.len() >= DEEPEST {
             self.screens.pop();
         }
         self.screens.push(screen);
     }
 
-    fn step(&mut self, step: ScreenAction) -> Option<Effect> {
+    fn apply_screen_action(&mut self, step: ScreenAction) -> Option<Effect> {
         match step {
             ScreenAction::Stay | ScreenAction::Ignored => None,
             ScreenAction::Back => {
@@ -259,18 +261,18 @@ impl App {
                 }
                 None
             }
-            ScreenAction::Go(screen) => {
-                self.go(*screen);
+            ScreenAction::Open(screen) => {
+                self.push_screen(*screen);
                 None
             }
-            ScreenAction::Do(Effect::Cancel(id)) => self.cancel(id),
-            ScreenAction::Do(effect) => Some(effect),
-            ScreenAction::Say(text) => {
-                self.say(&text, NoticeLevel::Good);
+            ScreenAction::Run(Effect::Cancel(id)) => self.cancel(id),
+            ScreenAction::Run(effect) => Some(effect),
+            ScreenAction::Notify(text) => {
+                self.show_notice(&text, NoticeLevel::Good);
                 None
             }
             ScreenAction::Warn(text) => {
-                self.say(&text, NoticeLevel::Bad);
+                self.show_notice(&text, NoticeLevel::Bad);
                 None
             }
             ScreenAction::Popup(popup) => {
@@ -279,13 +281,13 @@ impl App {
             }
             ScreenAction::Call(plan) => {
                 // What nobody hints to be harmless is asked about first. Without the definition there is no hint.
-                let harmless = match (&plan.thing, &plan.subject.what) {
+                let harmless = match (&plan.thing, &plan.subject.target) {
                     (Some(thing), _) => thing.is_hinted_read_only(),
                     (None, CallTarget::Tool { .. }) => false,
                     (None, _) => true,
                 };
                 if harmless {
-                    return self.call(*plan);
+                    return self.start_call(*plan);
                 }
                 self.popup = Some(Popup::Confirm(plan));
                 None
@@ -293,14 +295,14 @@ impl App {
         }
     }
 
-    fn call(&mut self, plan: CallPlan) -> Option<Effect> {
-        let what = plan.subject.what.clone();
+    fn start_call(&mut self, plan: CallPlan) -> Option<Effect> {
+        let what = plan.subject.target.clone();
         let id = self.world.calls.begin(plan.subject, self.world.now);
         // The result of the call before has had its time.
         if let Some(Screen::Call(_)) = self.screens.last() {
             self.screens.pop();
         }
-        self.go(Screen::Call(CallScreen::new(id)));
+        self.push_screen(Screen::Call(CallScreen::new(id)));
         Some(Effect::Call(id, what))
     }
 

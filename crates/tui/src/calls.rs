@@ -27,7 +27,7 @@ pub(crate) struct SessionCalls {
 pub(crate) struct CallSpec {
     pub(crate) source: SourceName,
     pub(crate) raw_name: String,
-    pub(crate) what: CallTarget,
+    pub(crate) target: CallTarget,
 }
 
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct SessionCall {
     pub(crate) state: CallState,
     pub(crate) progress: Option<Progress>,
     /// What it said while it ran.
-    pub(crate) heard: VecDeque<String>,
+    pub(crate) output_lines: VecDeque<String>,
     pub(crate) cancelling: bool,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct SessionCall {
 pub(crate) enum CallState {
     Running,
     Answered(Arc<Outcome>, Duration),
-    Broken(Arc<HubError>, Duration),
+    Errored(Arc<HubError>, Duration),
     /// Its result was dropped to make room.
-    Forgotten(CallStatus, Duration),
+    Evicted(CallStatus, Duration),
 }
 
 impl SessionCalls {
@@ -61,7 +61,7 @@ impl SessionCalls {
             began: now,
             state: CallState::Running,
             progress: None,
-            heard: VecDeque::new(),
+            output_lines: VecDeque::new(),
             cancelling: false,
         });
         while self.all.len() > MOST {
@@ -82,7 +82,7 @@ impl SessionCalls {
     }
 
     /// Newest first.
-    pub(crate) fn newest(&self) -> impl ExactSizeIterator<Item = &SessionCall> {
+    pub(crate) fn newest_first(&self) -> impl ExactSizeIterator<Item = &SessionCall> {
         self.all.iter().rev()
     }
 
@@ -96,26 +96,26 @@ impl SessionCalls {
             UiCallUpdate::Progress(progress) => call.progress = Some(progress),
             UiCallUpdate::Log(line) => {
                 let said = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
-                call.note(format!("{}: {said}", level(line.level)));
+                call.push_output_line(format!("{}: {said}", level_name(line.level)));
             }
-            UiCallUpdate::Chunk(chunk) => call.note(chunk_text(&chunk)),
+            UiCallUpdate::Chunk(chunk) => call.push_output_line(chunk_text(&chunk)),
             UiCallUpdate::Questions(..) | UiCallUpdate::QuestionsWithdrawn(_) => {}
             UiCallUpdate::Ended(Ok(outcome), took) => {
                 call.state = CallState::Answered(Arc::new(outcome), took)
             }
-            UiCallUpdate::Ended(Err(error), took) => call.state = CallState::Broken(Arc::new(error), took),
+            UiCallUpdate::Ended(Err(error), took) => call.state = CallState::Errored(Arc::new(error), took),
         }
-        self.make_room();
+        self.evict_results();
     }
 
     /// The results of the oldest calls go first; the newest always stays.
-    fn make_room(&mut self) {
+    fn evict_results(&mut self) {
         let mut held: usize = 0;
         for call in self.all.iter_mut().rev() {
             let CallState::Answered(outcome, took) = &call.state else { continue };
             let size = outcome.body.get().len();
             if held > 0 && held + size > MOST_BYTES {
-                call.state = CallState::Forgotten(call.status(), *took);
+                call.state = CallState::Evicted(call.status(), *took);
             } else {
                 held += size;
             }
@@ -129,8 +129,8 @@ impl SessionCall {
             CallState::Running => CallStatus::Running,
             CallState::Answered(outcome, _) if outcome.failed => CallStatus::Failed,
             CallState::Answered(..) => CallStatus::Succeeded,
-            CallState::Broken(error, _) => CallEndReason::Error(error.kind()).into(),
-            CallState::Forgotten(status, _) => *status,
+            CallState::Errored(error, _) => CallEndReason::Error(error.kind()).into(),
+            CallState::Evicted(status, _) => *status,
         }
     }
 
@@ -138,24 +138,24 @@ impl SessionCall {
         matches!(self.state, CallState::Running)
     }
 
-    fn note(&mut self, text: String) {
-        self.heard.push_back(text);
-        if self.heard.len() > MOST_HEARD {
-            self.heard.pop_front();
+    fn push_output_line(&mut self, text: String) {
+        self.output_lines.push_back(text);
+        if self.output_lines.len() > MOST_HEARD {
+            self.output_lines.pop_front();
         }
     }
 }
 
 impl CallSpec {
     pub(crate) fn arguments(&self) -> Option<&Raw> {
-        match &self.what {
+        match &self.target {
             CallTarget::Tool { arguments, .. } | CallTarget::Prompt { arguments, .. } => arguments.as_ref(),
             CallTarget::Resource { .. } | CallTarget::Completion { .. } => None,
         }
     }
 }
 
-fn level(level: toolyard_hub::LogLevel) -> String {
+fn level_name(level: toolyard_hub::LogLevel) -> String {
     serde_json::to_value(level).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

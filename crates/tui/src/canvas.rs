@@ -17,7 +17,7 @@ pub(crate) struct Canvas<'a> {
 impl Canvas<'_> {
     /// A line of an area, counted from its top; below its bottom there is nothing to draw on.
     pub(crate) fn line(&mut self, area: Rect, row: usize, line: &Line<'_>) {
-        if let Some(y) = row_of(area, row) {
+        if let Some(y) = row_y(area, row) {
             self.buffer.set_line(area.x, y, line, area.width);
         }
     }
@@ -29,7 +29,7 @@ impl Canvas<'_> {
 
     /// The line that is selected, over the whole width.
     pub(crate) fn select(&mut self, area: Rect, row: usize) {
-        if let Some(y) = row_of(area, row) {
+        if let Some(y) = row_y(area, row) {
             let style = self.theme.selected();
             self.buffer.set_style(Rect { y, height: 1, ..area }, style);
         }
@@ -86,15 +86,15 @@ impl Canvas<'_> {
         }
     }
 
-    pub(crate) fn cursor_at(&mut self, area: Rect, row: usize, column: usize) {
-        if let (Some(y), Ok(column)) = (row_of(area, row), u16::try_from(column)) {
+    pub(crate) fn set_cursor(&mut self, area: Rect, row: usize, column: usize) {
+        if let (Some(y), Ok(column)) = (row_y(area, row), u16::try_from(column)) {
             let x = area.x.saturating_add(column).min(area.right().saturating_sub(1));
             self.cursor = Some(Position { x, y });
         }
     }
 }
 
-fn row_of(area: Rect, row: usize) -> Option<u16> {
+fn row_y(area: Rect, row: usize) -> Option<u16> {
     let row = u16::try_from(row).ok().filter(|row| *row < area.height)?;
     Some(area.y + row)
 }

@@ -90,12 +90,12 @@ impl CatalogItem {
                 Lookup::Ambiguous(_) | Lookup::Unknown => None,
             },
             Self::Resource(resource) => {
-                catalog.resource_of(&resource.source, &resource.uri).cloned().map(Self::Resource)
+                catalog.resource_in_source(&resource.source, &resource.uri).cloned().map(Self::Resource)
             }
             Self::Template(template) => {
                 let same = |now: &&Arc<TemplateEntry>| now.template == template.template;
                 catalog
-                    .template_of(&template.source, &template.template)
+                    .template_in_source(&template.source, &template.template)
                     .filter(same)
                     .cloned()
                     .map(Self::Template)

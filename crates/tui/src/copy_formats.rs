@@ -15,7 +15,7 @@ const AUTHORIZATION: &str = r#""Authorization: Bearer $TOOLYARD_TOKEN""#;
 
 /// The same call as a line for a shell, with what makes it reach the same servers.
 pub(crate) fn as_command(subject: &CallSpec, settings: &UiSettings) -> String {
-    let (verb, name) = match &subject.what {
+    let (verb, name) = match &subject.target {
         CallTarget::Tool { name, .. } => ("call", name),
         CallTarget::Prompt { name, .. } => ("prompt", name),
         CallTarget::Resource { uri } => ("read", uri),
@@ -23,18 +23,18 @@ pub(crate) fn as_command(subject: &CallSpec, settings: &UiSettings) -> String {
     };
     let mut words = vec!["toolyard".to_owned(), verb.to_owned(), name.clone()];
     if let Some(arguments) = subject.arguments() {
-        words.extend(pairs(arguments));
+        words.extend(argument_words(arguments));
     }
-    words.extend_from_slice(&settings.call_words);
+    words.extend_from_slice(&settings.call_args);
     let mut line = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     if let Some(yard) = &settings.yard {
-        line.push_str(&format!(" --url {} --header {AUTHORIZATION}", quote(&below(yard, "mcp"))));
+        line.push_str(&format!(" --url {} --header {AUTHORIZATION}", quote(&yard_url(yard, "mcp"))));
     }
     line
 }
 
 /// Arguments one by one, where that can be said; all at once where not.
-fn pairs(arguments: &RawValue) -> Vec<String> {
+fn argument_words(arguments: &RawValue) -> Vec<String> {
     let plain = |name: &str| {
         !name.is_empty()
             && !name.starts_with('-')
@@ -54,20 +54,20 @@ fn pairs(arguments: &RawValue) -> Vec<String> {
 
 /// The same call over plain HTTP, of a yard that is served; only tools have that.
 pub(crate) fn as_curl(subject: &CallSpec, settings: &UiSettings) -> Option<String> {
-    let CallTarget::Tool { name, arguments } = &subject.what else { return None };
+    let CallTarget::Tool { name, arguments } = &subject.target else { return None };
     let mut body = Object::default();
     body.set("params", arguments.clone().unwrap_or_else(|| to_raw(&json!({}))));
     let body = quote(body.to_raw().get());
     let yard = settings.yard.as_deref().unwrap_or(USUAL);
-    let address = quote(&below(yard, &format!("mcp/tools/{name}/execute")));
+    let address = quote(&yard_url(yard, &format!("mcp/tools/{name}/execute")));
     Some(format!("curl -H {AUTHORIZATION} -H 'Content-Type: application/json' -d {body} {address}"))
 }
 
 /// The same call as the server itself is asked.
 pub(crate) fn as_message(subject: &CallSpec) -> String {
-    let (method, params) = match &subject.what {
-        CallTarget::Tool { .. } => ("tools/call", named(subject)),
-        CallTarget::Prompt { .. } => ("prompts/get", named(subject)),
+    let (method, params) = match &subject.target {
+        CallTarget::Tool { .. } => ("tools/call", name_and_arguments(subject)),
+        CallTarget::Prompt { .. } => ("prompts/get", name_and_arguments(subject)),
         CallTarget::Resource { uri } => {
             let mut params = Object::default();
             params.set("uri", to_raw(uri));
@@ -84,11 +84,11 @@ pub(crate) fn as_message(subject: &CallSpec) -> String {
 }
 
 /// An address of the yard.
-fn below(yard: &str, path: &str) -> String {
+fn yard_url(yard: &str, path: &str) -> String {
     format!("{}/{path}", yard.trim_end_matches('/'))
 }
 
-fn named(subject: &CallSpec) -> Object {
+fn name_and_arguments(subject: &CallSpec) -> Object {
     let mut params = Object::default();
     params.set("name", to_raw(&subject.raw_name));
     params.set(
@@ -123,12 +123,12 @@ mod tests {
             name: "mcp__s__t".to_owned(),
             arguments: Some(from_text(arguments.to_owned())),
         };
-        CallSpec { source: SourceName::new("s"), raw_name: "t".to_owned(), what }
+        CallSpec { source: SourceName::new("s"), raw_name: "t".to_owned(), target: what }
     }
 
     fn with(call_words: &[&str], yard: Option<&str>) -> UiSettings {
         let call_words = call_words.iter().map(|word| (*word).to_owned()).collect();
-        UiSettings { call_words, yard: yard.map(str::to_owned), ..UiSettings::default() }
+        UiSettings { call_args: call_words, yard: yard.map(str::to_owned), ..UiSettings::default() }
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
             as_message(&tool(r#"{"a":1e400}"#)),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1e400}}}"#
         );
-        let read = CallSpec { what: CallTarget::Resource { uri: "a://b".to_owned() }, ..tool("{}") };
+        let read = CallSpec { target: CallTarget::Resource { uri: "a://b".to_owned() }, ..tool("{}") };
         assert_eq!(as_curl(&read, &with(&[], None)), None);
         assert_eq!(as_command(&read, &with(&[], None)), "toolyard read a://b");
     }

@@ -2,7 +2,7 @@
 //! `/mcp` in the assistants people know.
 
 use serde_json::Value;
-use toolyard_hub::parameters::kind;
+use toolyard_hub::parameters::type_name;
 use toolyard_hub::{Raw, ToolParameter};
 
 use crate::catalog_item::CatalogItem;
@@ -25,7 +25,7 @@ pub(crate) struct DetailLine {
 }
 
 impl DetailLine {
-    fn labelled(label: &str, text: &str) -> Self {
+    fn labeled(label: &str, text: &str) -> Self {
         Self { label: label.to_owned(), text: clean(text).into_owned(), hang: 2 }
     }
 
@@ -45,34 +45,34 @@ impl DetailLine {
 pub(crate) fn details(thing: &CatalogItem) -> Vec<DetailLine> {
     match thing {
         CatalogItem::Tool(tool) => {
-            let mut told = names("Tool name: ", &tool.raw_name, tool.full_name.as_str());
-            describe(&mut told, tool.description.as_deref());
+            let mut told = name_lines("Tool name: ", &tool.raw_name, tool.full_name.as_str());
+            push_description(&mut told, tool.description.as_deref());
             told.push(DetailLine::heading("Parameters:"));
-            told.extend(parameters(&thing.input_schema().unwrap_or_else(|| tool.input_schema.clone())));
+            told.extend(parameter_lines(&thing.input_schema().unwrap_or_else(|| tool.input_schema.clone())));
             if let Some(schema) = &tool.output_schema {
                 told.push(DetailLine::blank());
                 told.push(DetailLine::heading("Result:"));
-                told.extend(parameters(schema));
+                told.extend(parameter_lines(schema));
             }
-            hints(&mut told, &thing.definition());
+            push_hints(&mut told, &thing.definition());
             if tool.title != tool.raw_name {
                 told.push(DetailLine::blank());
-                told.push(DetailLine::labelled("Title: ", &tool.title));
+                told.push(DetailLine::labeled("Title: ", &tool.title));
             }
             if let Some(problem) = tool.schema_problem() {
                 told.push(DetailLine::blank());
-                told.push(DetailLine::labelled("The schema cannot be used: ", problem));
+                told.push(DetailLine::labeled("The schema cannot be used: ", problem));
             }
             if let Some(problem) = tool.output_schema_problem() {
                 told.push(DetailLine::blank());
-                told.push(DetailLine::labelled("The output schema cannot be used: ", problem));
+                told.push(DetailLine::labeled("The output schema cannot be used: ", problem));
             }
             told
         }
         CatalogItem::Prompt(prompt) => {
             let definition = thing.definition();
-            let mut told = names("Prompt name: ", &prompt.raw_name, prompt.full_name.as_str());
-            describe(&mut told, definition.get("description").and_then(Value::as_str));
+            let mut told = name_lines("Prompt name: ", &prompt.raw_name, prompt.full_name.as_str());
+            push_description(&mut told, definition.get("description").and_then(Value::as_str));
             told.push(DetailLine::heading("Arguments:"));
             let before = told.len();
             for argument in definition.get("arguments").and_then(Value::as_array).into_iter().flatten() {
@@ -87,23 +87,23 @@ pub(crate) fn details(thing: &CatalogItem) -> Vec<DetailLine> {
             told
         }
         CatalogItem::Resource(resource) => {
-            let mut told = vec![DetailLine::labelled("URI: ", &resource.uri)];
-            about_resource(&mut told, &thing.definition());
+            let mut told = vec![DetailLine::labeled("URI: ", &resource.uri)];
+            push_resource(&mut told, &thing.definition());
             told
         }
         CatalogItem::Template(template) => {
-            let mut told = vec![DetailLine::labelled("URI template: ", &template.template)];
-            about_resource(&mut told, &thing.definition());
+            let mut told = vec![DetailLine::labeled("URI template: ", &template.template)];
+            push_resource(&mut told, &thing.definition());
             told
         }
     }
 }
 
-fn names(label: &str, raw: &str, full: &str) -> Vec<DetailLine> {
-    vec![DetailLine::labelled(label, raw), DetailLine::labelled("Full name: ", full), DetailLine::blank()]
+fn name_lines(label: &str, raw: &str, full: &str) -> Vec<DetailLine> {
+    vec![DetailLine::labeled(label, raw), DetailLine::labeled("Full name: ", full), DetailLine::blank()]
 }
 
-fn describe(told: &mut Vec<DetailLine>, description: Option<&str>) {
+fn push_description(told: &mut Vec<DetailLine>, description: Option<&str>) {
     told.push(DetailLine::heading("Description:"));
     match description.map(str::trim).filter(|text| !text.is_empty()) {
         Some(text) => told.extend(clean_lines(&truncate(text, LONGEST)).lines().map(DetailLine::text)),
@@ -112,27 +112,27 @@ fn describe(told: &mut Vec<DetailLine>, description: Option<&str>) {
     told.push(DetailLine::blank());
 }
 
-fn about_resource(told: &mut Vec<DetailLine>, definition: &Value) {
+fn push_resource(told: &mut Vec<DetailLine>, definition: &Value) {
     let said = |key: &str| definition.get(key).and_then(Value::as_str);
     for (label, key) in [("Name: ", "name"), ("Title: ", "title"), ("Type: ", "mimeType")] {
         if let Some(text) = said(key) {
-            told.push(DetailLine::labelled(label, text));
+            told.push(DetailLine::labeled(label, text));
         }
     }
     if let Some(bytes) = definition.get("size").and_then(Value::as_u64) {
-        told.push(DetailLine::labelled("Size: ", &format_size(usize::try_from(bytes).unwrap_or(usize::MAX))));
+        told.push(DetailLine::labeled("Size: ", &format_size(usize::try_from(bytes).unwrap_or(usize::MAX))));
     }
     told.push(DetailLine::blank());
-    describe(told, said("description"));
+    push_description(told, said("description"));
     told.pop();
 }
 
 /// The members of a schema, one line each, those of objects within it below them.
-fn parameters(schema: &Raw) -> Vec<DetailLine> {
+fn parameter_lines(schema: &Raw) -> Vec<DetailLine> {
     let fields = toolyard_hub::parameters(schema);
     if fields.is_empty() {
         let root: Value = serde_json::from_str(schema.get()).unwrap_or_default();
-        let word = kind(&root, &root);
+        let word = type_name(&root, &root);
         let text = if word == "object" || word == "any" {
             "No parameters".to_owned()
         } else {
@@ -141,14 +141,14 @@ fn parameters(schema: &Raw) -> Vec<DetailLine> {
         return vec![DetailLine::text(&text)];
     }
     let mut told = Vec::new();
-    tell_fields(&mut told, &fields, 0);
+    push_fields(&mut told, &fields, 0);
     if told.len() >= MOST {
         told.push(DetailLine::text("… and more than can be listed; the schema has it all"));
     }
     told
 }
 
-fn tell_fields(told: &mut Vec<DetailLine>, fields: &[ToolParameter], depth: usize) {
+fn push_fields(told: &mut Vec<DetailLine>, fields: &[ToolParameter], depth: usize) {
     for field in fields {
         if told.len() >= MOST {
             return;
@@ -156,7 +156,7 @@ fn tell_fields(told: &mut Vec<DetailLine>, fields: &[ToolParameter], depth: usiz
         let about = field.description.as_deref();
         told.push(bullet(depth, &field.name, field.required, &field.kind, about, &field.remarks()));
         if depth + 1 < DEEPEST {
-            tell_fields(told, &field.fields, depth + 1);
+            push_fields(told, &field.fields, depth + 1);
         }
     }
 }
@@ -184,8 +184,8 @@ fn bullet(
 }
 
 /// What the server says about the tool's manners. Nobody has checked it.
-fn hints(told: &mut Vec<DetailLine>, definition: &Value) {
-    let hints = hint_words(definition);
+fn push_hints(told: &mut Vec<DetailLine>, definition: &Value) {
+    let hints = describe_hints(definition);
     if !hints.is_empty() {
         told.push(DetailLine::blank());
         told.push(DetailLine::heading("Hints from the server (nobody has checked them):"));
@@ -194,7 +194,7 @@ fn hints(told: &mut Vec<DetailLine>, definition: &Value) {
 }
 
 /// Each hint of a definition in words.
-pub(crate) fn hint_words(definition: &Value) -> Vec<String> {
+pub(crate) fn describe_hints(definition: &Value) -> Vec<String> {
     const HINTS: [(&str, &str); 4] = [
         ("readOnlyHint", "read-only"),
         ("destructiveHint", "destructive"),

@@ -47,16 +47,16 @@ impl Editor {
             KeyPress::Char(c) => self.insert_text(c.encode_utf8(&mut [0; 4])),
             KeyPress::Enter if self.lines == LineMode::Several => self.insert_text("\n"),
             KeyPress::Backspace => {
-                let before = self.before();
+                let before = self.previous_boundary();
                 self.text.replace_range(before..self.at, "");
                 self.at = before;
             }
             KeyPress::Delete => {
-                let after = self.after();
+                let after = self.next_boundary();
                 self.text.replace_range(self.at..after, "");
             }
-            KeyPress::Left => self.at = self.before(),
-            KeyPress::Right => self.at = self.after(),
+            KeyPress::Left => self.at = self.previous_boundary(),
+            KeyPress::Right => self.at = self.next_boundary(),
             KeyPress::Home | KeyPress::Ctrl('a') => self.at = self.line_start(),
             KeyPress::End | KeyPress::Ctrl('e') => self.at = self.line_end(),
             KeyPress::Ctrl('w') => {
@@ -98,7 +98,7 @@ impl Editor {
 
     /// What is to be seen of a single line in so many columns, and in which of them the cursor is.
     pub(crate) fn visible_line(&self, columns: usize) -> (String, usize) {
-        visible(&self.text, self.at, columns)
+        visible_window(&self.text, self.at, columns)
     }
 
     /// Line and byte in that line of the cursor.
@@ -106,11 +106,11 @@ impl Editor {
         (self.text[..self.at].matches('\n').count(), self.at - self.line_start())
     }
 
-    fn before(&self) -> usize {
+    fn previous_boundary(&self) -> usize {
         self.text[..self.at].char_indices().next_back().map_or(0, |(at, _)| at)
     }
 
-    fn after(&self) -> usize {
+    fn next_boundary(&self) -> usize {
         self.text[self.at..].chars().next().map_or(self.at, |c| self.at + c.len_utf8())
     }
 
@@ -132,7 +132,7 @@ impl Editor {
             MoveDirection::End => self.line_end() + 1,
         };
         let end = self.text[other..].find('\n').map_or(self.text.len(), |at| other + at);
-        self.at = other + text::fitting(&self.text[other..end], column);
+        self.at = other + text::fitting_len(&self.text[other..end], column);
     }
 }
 
@@ -144,7 +144,7 @@ enum MoveDirection {
 
 /// The part of a line around a byte of it that fits into so many columns, made safe to show, and the column of that
 /// byte.
-pub(crate) fn visible(line: &str, at: usize, columns: usize) -> (String, usize) {
+pub(crate) fn visible_window(line: &str, at: usize, columns: usize) -> (String, usize) {
     let columns = columns.max(2);
     // Backwards from the cursor, which needs a column of its own: the line may be very long.
     let mut start = at;
@@ -157,9 +157,9 @@ pub(crate) fn visible(line: &str, at: usize, columns: usize) -> (String, usize) 
         start = before;
     }
     let column = text::width(&text::clean(&line[start..at]));
-    let end = text::floor(line, (start + 8 * columns).max(at));
+    let end = text::floor_char_boundary(line, (start + 8 * columns).max(at));
     let shown = text::clean(&line[start..end]);
-    (shown[..text::fitting(&shown, columns)].to_owned(), column)
+    (shown[..text::fitting_len(&shown, columns)].to_owned(), column)
 }
 
 #[cfg(test)]

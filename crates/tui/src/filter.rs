@@ -72,7 +72,7 @@ impl ListFilter {
 #[derive(Debug, Default)]
 pub(crate) struct FilterHits {
     hits: Vec<usize>,
-    of: String,
+    query: String,
     built: bool,
 }
 
@@ -90,7 +90,7 @@ impl FilterHits {
     }
 
     /// The list is another one.
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.built = false;
     }
 
@@ -98,12 +98,12 @@ impl FilterHits {
     /// the length that comes with it counts more.
     pub(crate) fn narrow<'a>(&mut self, text: &str, len: usize, hay: impl Fn(usize) -> (usize, &'a str)) {
         let wanted = text.to_lowercase();
-        if self.built && wanted == self.of {
+        if self.built && wanted == self.query {
             return;
         }
         let words: Vec<&str> = wanted.split_whitespace().collect();
         // A longer text lets through part of what the shorter one did.
-        let grown = self.built && wanted.starts_with(&self.of) && !self.of.is_empty();
+        let grown = self.built && wanted.starts_with(&self.query) && !self.query.is_empty();
         let mut candidates: Vec<usize> =
             if grown { std::mem::take(&mut self.hits) } else { (0..len).collect() };
         if words.is_empty() {
@@ -120,7 +120,7 @@ impl FilterHits {
             by_name.append(&mut by_rest);
             self.hits = by_name;
         }
-        self.of = wanted;
+        self.query = wanted;
         self.built = true;
     }
 }

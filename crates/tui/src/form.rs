@@ -34,7 +34,7 @@ pub(crate) struct SchemaForm {
     no_fields: Option<String>,
     problems: Vec<FieldProblem>,
     /// Whether the person has tried to hand it in: what is missing is only then told in red.
-    tried: bool,
+    submit_attempted: bool,
     button: &'static str,
 }
 
@@ -57,9 +57,9 @@ pub(crate) enum FormAction {
     Stay,
     Leave,
     /// It is to be handed in, and nothing is wrong with it.
-    HandIn(Raw),
+    Submit(Raw),
     /// It is to be handed in, but this is wrong with it.
-    Wrong(String),
+    Invalid(String),
     /// The form has no use for this key.
     Ignored,
 }
@@ -82,10 +82,10 @@ impl SchemaForm {
             raw,
             no_fields,
             problems: Vec::new(),
-            tried: false,
+            submit_attempted: false,
             button,
         };
-        form.changed();
+        form.revalidate();
         form
     }
 
@@ -93,9 +93,9 @@ impl SchemaForm {
     pub(crate) fn with_values(mut self, values: &Raw) -> Self {
         let read: Value = serde_json::from_str(values.get()).unwrap_or_default();
         if self.no_fields.is_some() || !self.root.fill(&read) {
-            self.raw = Some(Editor::multi_line(pretty(values.get())));
+            self.raw = Some(Editor::multi_line(pretty_json(values.get())));
         }
-        self.changed();
+        self.revalidate();
         self
     }
 
@@ -123,18 +123,18 @@ impl SchemaForm {
             editor.insert_text(text);
             node.given = true;
         }
-        self.changed();
+        self.revalidate();
     }
 
     pub(crate) fn press(&mut self, key: KeyPress) -> FormAction {
         let filled = match key {
-            KeyPress::Ctrl('s') => return self.hand_in(),
-            KeyPress::Ctrl('r') if self.picking.is_none() => self.switch(),
+            KeyPress::Ctrl('s') => return self.submit(),
+            KeyPress::Ctrl('r') if self.picking.is_none() => self.toggle_raw(),
             _ if self.picking.is_some() => self.press_choice(key),
             _ if self.raw.is_some() => self.press_raw(key),
             _ => self.press_field(key),
         };
-        self.changed();
+        self.revalidate();
         filled
     }
 
@@ -218,7 +218,7 @@ impl SchemaForm {
     fn enter(&mut self) -> FormAction {
         let Some(row) = self.rows.get(self.pick.at) else { return FormAction::Stay };
         match row.role {
-            FormRowKind::Button => return self.hand_in(),
+            FormRowKind::Button => return self.submit(),
             FormRowKind::Add => self.add_item(),
             FormRowKind::Field => {
                 let last = self.rows.len() - 1;
@@ -243,38 +243,38 @@ impl SchemaForm {
         FormAction::Stay
     }
 
-    fn hand_in(&mut self) -> FormAction {
-        self.tried = true;
-        self.changed();
+    fn submit(&mut self) -> FormAction {
+        self.submit_attempted = true;
+        self.revalidate();
         match self.problems.first() {
-            None => FormAction::HandIn(self.value()),
+            None => FormAction::Submit(self.value()),
             Some(problem) => {
                 let at = self.rows.iter().position(|row| row.pointer == problem.pointer);
-                let text = problem.sentence();
+                let text = problem.message();
                 if let (Some(at), None) = (at, &self.raw) {
                     self.pick.at = at;
                 }
-                FormAction::Wrong(text)
+                FormAction::Invalid(text)
             }
         }
     }
 
     /// Between fields and JSON.
-    fn switch(&mut self) -> FormAction {
+    fn toggle_raw(&mut self) -> FormAction {
         let Some(editor) = &self.raw else {
-            self.raw = Some(Editor::multi_line(pretty(self.value().get())));
+            self.raw = Some(Editor::multi_line(pretty_json(self.value().get())));
             return FormAction::Stay;
         };
         if let Some(why) = &self.no_fields {
-            return FormAction::Wrong(why.clone());
+            return FormAction::Invalid(why.clone());
         }
         match serde_json::from_str::<Value>(editor.text()) {
             Ok(value) if self.root.fill(&value) => {
                 self.raw = None;
                 FormAction::Stay
             }
-            Ok(_) => FormAction::Wrong("the form has no fields for some of this".to_owned()),
-            Err(error) => FormAction::Wrong(format!("this is no JSON: {error}")),
+            Ok(_) => FormAction::Invalid("the form has no fields for some of this".to_owned()),
+            Err(error) => FormAction::Invalid(format!("this is no JSON: {error}")),
         }
     }
 
@@ -292,7 +292,7 @@ impl SchemaForm {
                 _ => None,
             };
             if let Some(added) = added {
-                self.changed();
+                self.revalidate();
                 path.push(added);
                 let first = self.rows.iter().position(|row| row.path == path);
                 self.pick.at = first.unwrap_or(self.pick.at);
@@ -341,7 +341,7 @@ impl SchemaForm {
     }
 
     /// Works out anew what follows from the values.
-    fn changed(&mut self) {
+    fn revalidate(&mut self) {
         self.rows = rows::rows(&self.root);
         self.pick.clamp(self.rows.len());
         let (text, mut problems) = match &self.raw {
@@ -369,14 +369,14 @@ impl FieldProblem {
         Self { pointer: pointer.to_owned(), text: clean(&text.into()).into_owned() }
     }
 
-    fn sentence(&self) -> String {
+    fn message(&self) -> String {
         let field = self.pointer.trim_start_matches('/').replace('/', ".");
         if field.is_empty() { self.text.clone() } else { format!("{}: {}", clean(&field), self.text) }
     }
 }
 
 /// JSON with line breaks; text that is none stays as it is.
-pub(crate) fn pretty(text: &str) -> String {
+pub(crate) fn pretty_json(text: &str) -> String {
     let read: Result<Value, _> = serde_json::from_str(text);
     read.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| text.to_owned())
 }

@@ -34,5 +34,5 @@ pub use message::{
     CallId, ClockTime, ColorMode, Effect, QuestionId, SaveContents, UiCallUpdate, UiMessage, UiSettings,
     YardSnapshot,
 };
-pub use run::{UiError, abilities, run};
-pub use terminal::{restore, restore_before_panics};
+pub use run::{UiError, client_capabilities, run};
+pub use terminal::{restore, restore_on_panic};

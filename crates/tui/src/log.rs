@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
-use crate::text::floor;
+use crate::text::floor_char_boundary;
 
 /// How many lines are kept, and how much of one.
 const MOST: usize = 5_000;
@@ -47,19 +47,19 @@ impl UiLogKind {
 pub(crate) struct UiLog {
     entries: VecDeque<UiLogEntry>,
     /// How many were forgotten, so that a place in the log stays the same place.
-    forgotten: usize,
+    dropped: usize,
 }
 
 impl UiLog {
     pub(crate) fn add(&mut self, entries: Vec<UiLogEntry>) {
         for mut entry in entries {
             if entry.text.len() > LONGEST {
-                entry.text.truncate(floor(&entry.text, LONGEST));
+                entry.text.truncate(floor_char_boundary(&entry.text, LONGEST));
             }
             self.entries.push_back(entry);
             if self.entries.len() > MOST {
                 self.entries.pop_front();
-                self.forgotten += 1;
+                self.dropped += 1;
             }
         }
     }
@@ -69,12 +69,12 @@ impl UiLog {
     }
 
     /// The number of the first entry that is still there.
-    pub(crate) fn first(&self) -> usize {
-        self.forgotten
+    pub(crate) fn first_number(&self) -> usize {
+        self.dropped
     }
 
     pub(crate) fn get(&self, number: usize) -> Option<&UiLogEntry> {
-        self.entries.get(number.checked_sub(self.forgotten)?)
+        self.entries.get(number.checked_sub(self.dropped)?)
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
             text,
         };
         log.add((0..MOST + 10).map(|number| entry(number.to_string())).collect());
-        assert_eq!((log.entries().len(), log.first()), (MOST, 10));
+        assert_eq!((log.entries().len(), log.first_number()), (MOST, 10));
         assert_eq!(log.get(9), None);
         assert_eq!(log.get(10).unwrap().text, "10");
         log.add(vec![entry("é".repeat(100_000))]);

@@ -104,10 +104,10 @@ pub struct YardSnapshot {
 #[derive(Debug, Clone, Default)]
 pub struct UiSettings {
     /// What stands behind `toolyard call TOOL …` so that it reaches the same servers, such as `--config x.toml`.
-    pub call_words: Vec<String>,
+    pub call_args: Vec<String>,
     /// The address of the yard, where it is one that runs elsewhere.
     pub yard: Option<String>,
-    pub colour: ColorMode,
+    pub color: ColorMode,
     /// Where files are saved.
     pub folder: PathBuf,
 }

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use crate::calls::{CallSpec, CallState, SessionCall};
 use crate::canvas::Canvas;
 use crate::copy_formats::{as_command, as_curl, as_message};
-use crate::details::hint_words;
+use crate::details::describe_hints;
 use crate::help::HELP;
 use crate::key::KeyPress;
 use crate::list_cursor::{ListCursor, ScrollWindow};
@@ -38,14 +38,14 @@ pub(crate) enum PopupAction {
     Stay,
     Close,
     Call(Box<CallPlan>),
-    Do(Effect),
+    Run(Effect),
     /// Do it, and stay.
-    Also(Effect),
+    RunAndStay(Effect),
 }
 
 impl Popup {
     /// The ways to copy a call.
-    pub(crate) fn copy(call: &SessionCall) -> Self {
+    pub(crate) fn copy_menu(call: &SessionCall) -> Self {
         let result = match &call.state {
             CallState::Answered(outcome, _) if outcome.body.get().len() <= MOST_COPIED => {
                 Some(outcome.body.get().to_owned())
@@ -63,13 +63,13 @@ impl Popup {
                 _ => PopupAction::Stay,
             },
             Self::Copy { subject, result, pick } => {
-                let ways = ways(subject, result.as_deref(), world);
+                let ways = copy_options(subject, result.as_deref(), world);
                 if pick.press(key, ways.len()) {
                     return PopupAction::Stay;
                 }
                 match key {
                     KeyPress::Enter | KeyPress::Char('y') => match ways.into_iter().nth(pick.at) {
-                        Some((_, text)) => PopupAction::Also(Effect::Copy(text)),
+                        Some((_, text)) => PopupAction::RunAndStay(Effect::Copy(text)),
                         None => PopupAction::Close,
                     },
                     KeyPress::Esc | KeyPress::Char('q') => PopupAction::Close,
@@ -81,7 +81,7 @@ impl Popup {
                 false => PopupAction::Close,
             },
             Self::Quit => match key {
-                KeyPress::Char('y') | KeyPress::Enter | KeyPress::Ctrl('c') => PopupAction::Do(Effect::Quit),
+                KeyPress::Char('y') | KeyPress::Enter | KeyPress::Ctrl('c') => PopupAction::Run(Effect::Quit),
                 KeyPress::Char('n' | 'q') | KeyPress::Esc => PopupAction::Close,
                 _ => PopupAction::Stay,
             },
@@ -101,11 +101,14 @@ impl Popup {
         match self {
             Self::Confirm(plan) => draw_confirm(canvas, area, plan),
             Self::Copy { subject, result, pick } => {
-                draw_copy(canvas, area, &ways(subject, result.as_deref(), world), pick);
+                draw_copy(canvas, area, &copy_options(subject, result.as_deref(), world), pick);
             }
             Self::Help(scroll) => draw_help(canvas, area, scroll),
             Self::Quit => {
-                let said = format!("{} still running: quitting cancels.", are(world.calls.running_count()));
+                let said = format!(
+                    "{} still running: quitting cancels.",
+                    calls_with_verb(world.calls.running_count())
+                );
                 let inside = canvas.dialog(area, "Quit?", 48, 3);
                 canvas.text(inside, 0, &said, canvas.theme.plain());
                 canvas.text(inside, 2, "y quits, n stays", canvas.theme.dim());
@@ -114,12 +117,12 @@ impl Popup {
     }
 }
 
-fn are(calls: usize) -> String {
+fn calls_with_verb(calls: usize) -> String {
     format!("{} {}", format_count(calls, "call"), if calls == 1 { "is" } else { "are" })
 }
 
 /// Every way to copy a call, by name.
-fn ways(subject: &CallSpec, result: Option<&str>, world: &UiState) -> Vec<(&'static str, String)> {
+fn copy_options(subject: &CallSpec, result: Option<&str>, world: &UiState) -> Vec<(&'static str, String)> {
     let mut ways = vec![("toolyard command", as_command(subject, &world.settings))];
     ways.extend(as_curl(subject, &world.settings).map(|text| ("curl, of a yard that is served", text)));
     ways.push(("JSON-RPC message", as_message(subject)));
@@ -158,7 +161,7 @@ fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &CallPlan) {
     let name = clean(&plan.subject.raw_name).into_owned();
     say(&format!("{name} of {}", clean(plan.subject.source.as_str())), theme.strong());
     say("", theme.plain());
-    let hints = plan.thing.as_ref().map(|thing| hint_words(&thing.definition())).unwrap_or_default();
+    let hints = plan.thing.as_ref().map(|thing| describe_hints(&thing.definition())).unwrap_or_default();
     match hints.is_empty() {
         true => say("The server gives no hint whether calling it changes something.", theme.warn()),
         false => say(&format!("Hint from the server: {}", hints.join(", ")), theme.warn()),

@@ -9,7 +9,7 @@ use toolyard_hub::json::{Object, from_text, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Question, QuestionKind, Raw, RawAnswers};
 
 use crate::canvas::{Canvas, inset, split_bottom, split_top};
-use crate::editor::{Editor, visible};
+use crate::editor::{Editor, visible_window};
 use crate::form::{FormAction, SchemaForm};
 use crate::key::KeyPress;
 use crate::list_cursor::ScrollWindow;
@@ -23,10 +23,10 @@ pub(crate) struct QuestionDialog {
     pub(crate) id: QuestionId,
     pub(crate) call: CallId,
     /// Who asks.
-    who: String,
+    source: String,
     open: VecDeque<Question>,
     answers: RawAnswers,
-    now: QuestionView,
+    current: QuestionView,
 }
 
 /// The question that is seen.
@@ -43,21 +43,21 @@ pub(crate) enum QuestionAction {
     Stay,
     Ignored,
     Warn(String),
-    Also(Effect),
+    RunAndStay(Effect),
     /// All questions are answered, or one was declined for good.
-    Over(Effect),
+    Finish(Effect),
 }
 
 impl QuestionDialog {
     pub(crate) fn new(id: QuestionId, call: CallId, who: String, questions: Vec<Question>) -> Option<Self> {
         // The one that is seen stays in the queue until it is answered.
         let open: VecDeque<Question> = questions.into();
-        let now = QuestionView::of(open.front()?);
-        Some(Self { id, call, who, open, answers: Vec::new(), now })
+        let now = QuestionView::from_question(open.front()?);
+        Some(Self { id, call, source: who, open, answers: Vec::new(), current: now })
     }
 
     pub(crate) fn paste(&mut self, text: &str) {
-        match &mut self.now {
+        match &mut self.current {
             QuestionView::Form { form, .. } => form.paste(text),
             QuestionView::Sample { typed, .. } => typed.insert_text(text),
             QuestionView::Address { .. } => {}
@@ -65,15 +65,15 @@ impl QuestionDialog {
     }
 
     pub(crate) fn update(&mut self, key: KeyPress) -> QuestionAction {
-        match &mut self.now {
+        match &mut self.current {
             QuestionView::Form { form, .. } => match key {
                 KeyPress::Ctrl('x') => self.answer(to_raw(&json!({"action": "decline"}))),
                 key => match form.press(key) {
                     FormAction::Stay => QuestionAction::Stay,
                     FormAction::Ignored => QuestionAction::Ignored,
-                    FormAction::Wrong(why) => QuestionAction::Warn(why),
+                    FormAction::Invalid(why) => QuestionAction::Warn(why),
                     FormAction::Leave => self.answer(to_raw(&json!({"action": "cancel"}))),
-                    FormAction::HandIn(values) => {
+                    FormAction::Submit(values) => {
                         let mut answer = Object::default();
                         answer.set("action", to_raw("accept"));
                         answer.set("content", values);
@@ -87,7 +87,7 @@ impl QuestionDialog {
                     self.answer(to_raw(&json!({"action": "decline"})))
                 }
                 KeyPress::Esc => self.answer(to_raw(&json!({"action": "cancel"}))),
-                KeyPress::Char('y') => QuestionAction::Also(Effect::Copy(url.clone())),
+                KeyPress::Char('y') => QuestionAction::RunAndStay(Effect::Copy(url.clone())),
                 _ => QuestionAction::Ignored,
             },
             QuestionView::Sample { scroll, typed, .. } => match key {
@@ -104,7 +104,7 @@ impl QuestionDialog {
                     self.answer(to_raw(&answer))
                 }
                 KeyPress::Ctrl('x') | KeyPress::Esc => {
-                    QuestionAction::Over(Effect::Answer(self.id, Err(declined())))
+                    QuestionAction::Finish(Effect::Answer(self.id, Err(declined_error())))
                 }
                 KeyPress::PageUp | KeyPress::PageDown => {
                     scroll.press(key);
@@ -123,15 +123,15 @@ impl QuestionDialog {
         }
         match self.open.front() {
             Some(next) => {
-                self.now = QuestionView::of(next);
+                self.current = QuestionView::from_question(next);
                 QuestionAction::Stay
             }
-            None => QuestionAction::Over(Effect::Answer(self.id, Ok(std::mem::take(&mut self.answers)))),
+            None => QuestionAction::Finish(Effect::Answer(self.id, Ok(std::mem::take(&mut self.answers)))),
         }
     }
 
     pub(crate) fn keys(&self) -> KeyHints {
-        match &self.now {
+        match &self.current {
             QuestionView::Form { form, .. } => {
                 let mut keys = form.keys();
                 keys.retain(|(key, _)| *key != "Esc");
@@ -155,10 +155,10 @@ impl QuestionDialog {
         let columns = area.width.saturating_sub(6).min(100);
         let left =
             if self.open.len() > 1 { format!(" ({} more)", self.open.len() - 1) } else { String::new() };
-        let title = format!("{} asks you{left}", clean(&self.who));
+        let title = format!("{} asks you{left}", clean(&self.source));
         let inside = canvas.dialog(area, &title, columns, area.height.saturating_sub(2));
         let width = usize::from(inside.width);
-        match &mut self.now {
+        match &mut self.current {
             QuestionView::Form { message, form } => {
                 let lines = wrap(message, width);
                 let height = u16::try_from(lines.len()).unwrap_or(4).min(inside.height / 3);
@@ -206,10 +206,10 @@ impl QuestionDialog {
                 for (row, shown) in
                     typed.text().split('\n').enumerate().skip(first).take(usize::from(page.height))
                 {
-                    let (shown, column) = visible(shown, if row == line { at } else { 0 }, width);
+                    let (shown, column) = visible_window(shown, if row == line { at } else { 0 }, width);
                     canvas.text(page, row - first, &shown, theme.plain());
                     if row == line {
-                        canvas.cursor_at(page, row - first, column);
+                        canvas.set_cursor(page, row - first, column);
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl QuestionDialog {
 }
 
 impl QuestionView {
-    fn of(question: &Question) -> Self {
+    fn from_question(question: &Question) -> Self {
         let params: Value = serde_json::from_str(question.params.get()).unwrap_or_default();
         let said = |key: &str| params.get(key).and_then(Value::as_str).unwrap_or_default();
         let message = clean_lines(said("message"));
@@ -231,7 +231,7 @@ impl QuestionView {
             }
             QuestionKind::ElicitUrl => Self::Address { message, url: clean(said("url")).into_owned() },
             QuestionKind::Sample | QuestionKind::Roots => Self::Sample {
-                text: sampled(&params),
+                text: sampling_text(&params),
                 scroll: ScrollWindow::default(),
                 typed: Editor::multi_line(""),
             },
@@ -240,7 +240,7 @@ impl QuestionView {
 }
 
 /// What a model would be shown.
-fn sampled(params: &Value) -> String {
+fn sampling_text(params: &Value) -> String {
     let mut text = String::new();
     if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
         text.push_str(&format!("system: {system}\n\n"));
@@ -269,6 +269,6 @@ fn sampled(params: &Value) -> String {
 }
 
 /// What a server hears whose question for a model nobody wanted to answer.
-fn declined() -> HubError {
+fn declined_error() -> HubError {
     HubError::new(ErrorKind::Forbidden, "the person at the terminal declined to answer")
 }

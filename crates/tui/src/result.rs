@@ -31,7 +31,7 @@ pub(crate) struct ResultDocument {
     columns: usize,
     search: Option<SearchInput>,
     /// What was last searched for.
-    sought: String,
+    query: String,
 }
 
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) enum ResultAction {
     Save(String, SaveContents),
     /// A text is worth a page of its own.
     Open(String, Arc<str>),
-    Say(String),
+    Notify(String),
 }
 
 /// A line of the document.
@@ -68,7 +68,7 @@ enum DocumentLine {
 
 impl ResultDocument {
     pub(crate) fn new(sections: Vec<ResultSection>) -> Self {
-        Self { sections, pick: ListCursor::default(), columns: 80, search: None, sought: String::new() }
+        Self { sections, pick: ListCursor::default(), columns: 80, search: None, query: String::new() }
     }
 
     /// One text.
@@ -105,8 +105,8 @@ impl ResultDocument {
                 self.search = Some(SearchInput { typed: Editor::single_line(""), from: self.pick.at });
                 return ResultAction::Stay;
             }
-            KeyPress::Char('n') => return self.find_again(SearchDirection::Down),
-            KeyPress::Char('N') => return self.find_again(SearchDirection::Up),
+            KeyPress::Char('n') => return self.repeat_search(SearchDirection::Down),
+            KeyPress::Char('N') => return self.repeat_search(SearchDirection::Up),
             KeyPress::Char('s') => return self.save(),
             KeyPress::Enter => return self.enter(),
             KeyPress::Char(' ')
@@ -130,7 +130,7 @@ impl ResultDocument {
                 return ResultAction::Stay;
             }
             KeyPress::Enter => {
-                search.typed.text().clone_into(&mut self.sought);
+                search.typed.text().clone_into(&mut self.query);
                 return self.find(search.from, SearchDirection::Down, SearchStart::Here);
             }
             key => {
@@ -138,10 +138,10 @@ impl ResultDocument {
             }
         }
         // Of what is small enough, every letter finds.
-        if self.size() < 1_000_000 {
-            search.typed.text().clone_into(&mut self.sought);
+        if self.byte_size() < 1_000_000 {
+            search.typed.text().clone_into(&mut self.query);
             let from = search.from;
-            if let ResultAction::Say(_) = self.find(from, SearchDirection::Down, SearchStart::Here) {
+            if let ResultAction::Notify(_) = self.find(from, SearchDirection::Down, SearchStart::Here) {
                 self.pick.at = from;
             }
         }
@@ -149,20 +149,20 @@ impl ResultDocument {
         ResultAction::Stay
     }
 
-    fn find_again(&mut self, way: SearchDirection) -> ResultAction {
-        match self.sought.is_empty() {
-            true => ResultAction::Say("nothing was searched for yet: / does".to_owned()),
-            false => self.find(self.pick.at, way, SearchStart::Beyond),
+    fn repeat_search(&mut self, way: SearchDirection) -> ResultAction {
+        match self.query.is_empty() {
+            true => ResultAction::Notify("nothing was searched for yet: / does".to_owned()),
+            false => self.find(self.pick.at, way, SearchStart::After),
         }
     }
 
     /// Goes to the next place of what is sought, around the end if need be.
     fn find(&mut self, from: usize, way: SearchDirection, start: SearchStart) -> ResultAction {
-        if self.sought.is_empty() {
+        if self.query.is_empty() {
             return ResultAction::Stay;
         }
-        let needle = self.sought.clone();
-        let here = match self.place(from) {
+        let needle = self.query.clone();
+        let here = match self.line_at(from) {
             Some(DocumentLine::Title(section) | DocumentLine::Body(section, _)) => section,
             Some(DocumentLine::Blank) | None => 0,
         };
@@ -172,32 +172,32 @@ impl ResultDocument {
                 SearchDirection::Down => (here + step) % many.max(1),
                 SearchDirection::Up => (here + many * 2 - step) % many.max(1),
             };
-            let offset = self.start_of(section) + self.title_lines(section);
+            let offset = self.section_start(section) + self.title_lines(section);
             // In the section where one is, only what comes after counts; once around, everything does.
             let line = (step == 0).then(|| from.saturating_sub(offset));
             let Some(one) = self.sections.get_mut(section) else { continue };
             if let Some(line) = one.body.find(&needle, line, way, start) {
-                self.pick.at = self.start_of(section) + self.title_lines(section) + line;
+                self.pick.at = self.section_start(section) + self.title_lines(section) + line;
                 return ResultAction::Stay;
             }
         }
-        ResultAction::Say(format!("{} is not in here", clean(&needle)))
+        ResultAction::Notify(format!("{} is not in here", clean(&needle)))
     }
 
     fn save(&self) -> ResultAction {
-        let here = match self.place(self.pick.at) {
+        let here = match self.line_at(self.pick.at) {
             Some(DocumentLine::Title(section) | DocumentLine::Body(section, _)) => section,
             Some(DocumentLine::Blank) | None => 0,
         };
         let save = self.sections.get(here).and_then(|section| section.save.clone());
         match save {
             Some((name, contents)) => ResultAction::Save(name, contents),
-            None => ResultAction::Say("there is nothing to save here".to_owned()),
+            None => ResultAction::Notify("there is nothing to save here".to_owned()),
         }
     }
 
     fn enter(&mut self) -> ResultAction {
-        let Some(DocumentLine::Body(section, line)) = self.place(self.pick.at) else {
+        let Some(DocumentLine::Body(section, line)) = self.line_at(self.pick.at) else {
             return ResultAction::Stay;
         };
         match self.sections.get_mut(section).map(|section| &mut section.body) {
@@ -211,10 +211,10 @@ impl ResultDocument {
     }
 
     fn fold(&mut self, key: KeyPress) -> ResultAction {
-        let Some(DocumentLine::Body(section, line)) = self.place(self.pick.at) else {
+        let Some(DocumentLine::Body(section, line)) = self.line_at(self.pick.at) else {
             return ResultAction::Ignored;
         };
-        let start = self.start_of(section) + self.title_lines(section);
+        let start = self.section_start(section) + self.title_lines(section);
         let Some(SectionBody::Tree(tree)) = self.sections.get_mut(section).map(|section| &mut section.body)
         else {
             return ResultAction::Ignored;
@@ -231,30 +231,30 @@ impl ResultDocument {
         ResultAction::Stay
     }
 
-    fn size(&self) -> usize {
-        self.sections.iter().map(|section| section.body.size()).sum()
+    fn byte_size(&self) -> usize {
+        self.sections.iter().map(|section| section.body.byte_size()).sum()
     }
 
     /// How many lines there are, as far as they are laid out.
     fn len(&self) -> usize {
-        (0..self.sections.len()).map(|section| self.lines_of(section)).sum()
+        (0..self.sections.len()).map(|section| self.section_lines(section)).sum()
     }
 
     fn title_lines(&self, section: usize) -> usize {
         usize::from(self.sections.get(section).is_some_and(|section| section.title.is_some()))
     }
 
-    fn lines_of(&self, section: usize) -> usize {
+    fn section_lines(&self, section: usize) -> usize {
         let Some(one) = self.sections.get(section) else { return 0 };
         let gap = usize::from(section + 1 < self.sections.len());
         self.title_lines(section) + one.body.len() + gap
     }
 
-    fn start_of(&self, section: usize) -> usize {
-        (0..section).map(|section| self.lines_of(section)).sum()
+    fn section_start(&self, section: usize) -> usize {
+        (0..section).map(|section| self.section_lines(section)).sum()
     }
 
-    fn place(&self, line: usize) -> Option<DocumentLine> {
+    fn line_at(&self, line: usize) -> Option<DocumentLine> {
         let mut rest = line;
         for (at, section) in self.sections.iter().enumerate() {
             let title = self.title_lines(at);
@@ -299,7 +299,7 @@ impl ResultDocument {
             if chosen {
                 canvas.select(area, row);
             }
-            let shown = match self.place(line) {
+            let shown = match self.line_at(line) {
                 Some(DocumentLine::Title(section)) => {
                     let title = self.sections[section].title.as_deref().unwrap_or_default();
                     Line::from(Span::styled(format!("── {title} "), canvas.theme.dim()))
@@ -324,7 +324,7 @@ impl ResultDocument {
                 &crate::text::cell(&line, usize::from(area.width)),
                 canvas.theme.accent(),
             );
-            canvas.cursor_at(area, last, 8 + column);
+            canvas.set_cursor(area, last, 8 + column);
         }
     }
 
@@ -333,7 +333,7 @@ impl ResultDocument {
         let more = self
             .sections
             .iter()
-            .any(|section| matches!(&section.body, SectionBody::Text(page) if !page.is_whole()));
+            .any(|section| matches!(&section.body, SectionBody::Text(page) if !page.is_complete()));
         format!("{}/{}{}", self.pick.at + 1, self.len(), if more { "+" } else { "" })
     }
 }
@@ -348,7 +348,7 @@ pub(crate) enum SearchDirection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchStart {
     Here,
-    Beyond,
+    After,
 }
 
 impl SectionBody {
@@ -360,7 +360,7 @@ impl SectionBody {
         }
     }
 
-    fn size(&self) -> usize {
+    fn byte_size(&self) -> usize {
         match self {
             Self::Text(page) => page.text().len(),
             Self::Tree(tree) => tree.text().len(),

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use toolyard_hub::{History, HistoryQuery, Principal, SourceCommand, SourceName, Yard};
 
 use self::calls::CallRunner;
-pub use self::calls::abilities;
+pub use self::calls::client_capabilities;
 use crate::app::App;
 use crate::key::KeyPress;
 use crate::message::{ClockTime, Effect, SaveContents, UiMessage, UiSettings};
@@ -57,7 +57,7 @@ pub async fn run(
     let (sender, mut messages) = mpsc::channel(QUEUE);
     let folder = settings.folder.clone();
     let mut app = App::new(settings, snapshot(&yard, &principal), ClockTime::now());
-    let mut memory = HistoryPoller::of(&yard, &principal, &mut app);
+    let mut memory = HistoryPoller::new(&yard, &principal, &mut app);
     let mut screen = TerminalSession::enter()?;
     let tasks = TaskTracker::new();
     let over = stop.child_token();
@@ -76,7 +76,7 @@ pub async fn run(
         tokio::select! {
             () = over.cancelled() => break Ok(()),
             event = input.next() => match event {
-                Some(Ok(event)) => wanted.extend(read(event)),
+                Some(Ok(event)) => wanted.extend(message_from_event(event)),
                 Some(Err(error)) => break Err(error.into()),
                 None => closed = true,
             },
@@ -148,7 +148,7 @@ pub async fn run(
             break Ok(());
         }
         if app.shows_yard_history() {
-            memory.look(&tasks, &sender);
+            memory.poll(&tasks, &sender);
         }
         // Keys are answered at once; everything else may wait for its frame.
         if let (false, Some(drawn)) = (typed, drawn)
@@ -166,7 +166,7 @@ pub async fn run(
     ended
 }
 
-fn read(event: Input) -> Option<UiMessage> {
+fn message_from_event(event: Input) -> Option<UiMessage> {
     match event {
         Input::Key(key) => KeyPress::from_event(key).map(UiMessage::Key),
         Input::Paste(text) => Some(UiMessage::Paste(text)),
@@ -185,7 +185,7 @@ struct HistoryPoller {
 }
 
 impl HistoryPoller {
-    fn of(yard: &Arc<Yard>, principal: &Principal, app: &mut App) -> Self {
+    fn new(yard: &Arc<Yard>, principal: &Principal, app: &mut App) -> Self {
         let history = yard.history().cloned();
         if history.is_some() {
             app.update(UiMessage::History(Vec::new()));
@@ -194,7 +194,7 @@ impl HistoryPoller {
         Self { history, yard, principal, reading: Arc::default(), next: None }
     }
 
-    fn look(&mut self, tasks: &TaskTracker, ui: &mpsc::Sender<UiMessage>) {
+    fn poll(&mut self, tasks: &TaskTracker, ui: &mpsc::Sender<UiMessage>) {
         let Some(history) = &self.history else { return };
         let now = Instant::now();
         if self.next.is_some_and(|next| now < next) || self.reading.swap(true, Ordering::SeqCst) {

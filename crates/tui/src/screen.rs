@@ -48,9 +48,9 @@ pub(crate) enum ScreenAction {
     /// The screen has no use for this key.
     Ignored,
     Back,
-    Go(Box<Screen>),
-    Do(Effect),
-    Say(String),
+    Open(Box<Screen>),
+    Run(Effect),
+    Notify(String),
     Warn(String),
     Popup(Box<Popup>),
     /// Make this call, after asking where that is called for.

@@ -81,7 +81,7 @@ fn enter() -> io::Result<()> {
 
 /// From now on a panic of this thread, which ends the UI, is told only when the terminal is back as it was and `also` is
 /// done, so that it can be read. One of another thread is told as before.
-pub fn restore_before_panics(also: impl Fn() + Send + Sync + 'static) {
+pub fn restore_on_panic(also: impl Fn() + Send + Sync + 'static) {
     let own = std::thread::current().id();
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

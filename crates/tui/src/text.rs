@@ -32,7 +32,7 @@ pub(crate) fn clip(text: &str, columns: usize) -> Cow<'_, str> {
     if columns == 0 {
         return Cow::Borrowed("");
     }
-    Cow::Owned(format!("{}…", &text[..fitting(text, columns - 1)]))
+    Cow::Owned(format!("{}…", &text[..fitting_len(text, columns - 1)]))
 }
 
 /// The same, filled up with spaces: a cell of a table.
@@ -43,7 +43,7 @@ pub(crate) fn cell(text: &str, columns: usize) -> String {
 }
 
 /// How many bytes of the beginning fit into these columns.
-pub(crate) fn fitting(text: &str, columns: usize) -> usize {
+pub(crate) fn fitting_len(text: &str, columns: usize) -> usize {
     let mut used = 0;
     for (at, c) in text.char_indices() {
         used += c.width().unwrap_or(0);
@@ -55,7 +55,7 @@ pub(crate) fn fitting(text: &str, columns: usize) -> usize {
 }
 
 /// The nearest place at or before this byte where text can be cut.
-pub(crate) fn floor(text: &str, at: usize) -> usize {
+pub(crate) fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn truncate(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(format!("{}…", &text[..floor(text, bytes)]))
+    Cow::Owned(format!("{}…", &text[..floor_char_boundary(text, bytes)]))
 }
 
 /// Breaks text into lines of so many columns, between words where it can.
@@ -78,7 +78,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
                 lines.push(rest.to_owned());
                 break;
             }
-            let most = fitting(rest, columns).max(rest.chars().next().map_or(1, char::len_utf8));
+            let most = fitting_len(rest, columns).max(rest.chars().next().map_or(1, char::len_utf8));
             // The break may be the very space after the last word that fits.
             let room = rest[most..].starts_with(' ').then_some(most);
             let indent = rest.len() - rest.trim_start().len();

@@ -6,12 +6,12 @@ use crate::message::ColorMode;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Theme {
-    pub(crate) colour: ColorMode,
+    pub(crate) color: ColorMode,
 }
 
 impl Theme {
-    fn with(self, colour: Color) -> Style {
-        match self.colour {
+    fn foreground(self, colour: Color) -> Style {
+        match self.color {
             ColorMode::On => Style::new().fg(colour),
             ColorMode::Off => Style::new(),
         }
@@ -32,39 +32,39 @@ impl Theme {
 
     /// Where one is.
     pub(crate) fn accent(self) -> Style {
-        self.with(Color::Cyan).add_modifier(Modifier::BOLD)
+        self.foreground(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
     pub(crate) fn selected(self) -> Style {
-        match self.colour {
+        match self.color {
             ColorMode::On => Style::new().bg(Color::Indexed(237)).add_modifier(Modifier::BOLD),
             ColorMode::Off => Style::new().add_modifier(Modifier::REVERSED),
         }
     }
 
     pub(crate) fn good(self) -> Style {
-        self.with(Color::Green)
+        self.foreground(Color::Green)
     }
 
     pub(crate) fn warn(self) -> Style {
-        self.with(Color::Yellow)
+        self.foreground(Color::Yellow)
     }
 
     pub(crate) fn bad(self) -> Style {
-        self.with(Color::Red)
+        self.foreground(Color::Red)
     }
 
     /// Names of members in JSON.
     pub(crate) fn name(self) -> Style {
-        self.with(Color::Cyan)
+        self.foreground(Color::Cyan)
     }
 
     pub(crate) fn text(self) -> Style {
-        self.with(Color::Green)
+        self.foreground(Color::Green)
     }
 
     pub(crate) fn number(self) -> Style {
-        self.with(Color::Yellow)
+        self.foreground(Color::Yellow)
     }
 
     /// What a search found.

@@ -21,7 +21,7 @@ pub(crate) struct UiState {
     pub(crate) calls: SessionCalls,
     pub(crate) log: UiLog,
     /// Why the yard cannot be reached, if it runs elsewhere and cannot.
-    pub(crate) away: Option<String>,
+    pub(crate) disconnected: Option<String>,
     /// What the yard remembers of calls, if it remembers any.
     pub(crate) past: Option<Vec<PastCall>>,
     counts: HashMap<SourceName, ItemCounts>,
@@ -38,11 +38,12 @@ pub(crate) struct ItemCounts {
 
 impl UiState {
     pub(crate) fn new(settings: UiSettings, yard: YardSnapshot, now: ClockTime) -> Self {
-        let theme = Theme { colour: settings.colour };
+        let theme = Theme { color: settings.color };
         let (calls, log, counts) = (SessionCalls::default(), UiLog::default(), HashMap::new());
         let (away, past) = (None, None);
-        let mut world = Self { settings, theme, now, yard, edition: 0, calls, log, away, past, counts };
-        world.count();
+        let mut world =
+            Self { settings, theme, now, yard, edition: 0, calls, log, disconnected: away, past, counts };
+        world.recount();
         world
     }
 
@@ -51,7 +52,7 @@ impl UiState {
         self.yard = yard;
         if !same {
             self.edition += 1;
-            self.count();
+            self.recount();
         }
     }
 
@@ -83,7 +84,7 @@ impl UiState {
         (status.state != SourceState::Ready).then(|| format!("{source} is {}", status.state.label()))
     }
 
-    fn count(&mut self) {
+    fn recount(&mut self) {
         let mut counts: HashMap<SourceName, ItemCounts> = HashMap::new();
         let view = &self.yard.view;
         view.tools().for_each(|tool| counts.entry(tool.source.clone()).or_default().tools += 1);

@@ -7,7 +7,7 @@ pub(crate) fn expand(template: &str, values: &[(String, String)]) -> String {
     while let Some((before, after)) = rest.split_once('{') {
         let Some((expression, behind)) = after.split_once('}') else { break };
         out.push_str(before);
-        out.push_str(&expression_of(expression, values));
+        out.push_str(&expand_expression(expression, values));
         rest = behind;
     }
     out.push_str(rest);
@@ -19,11 +19,11 @@ pub(crate) fn required_variables(template: &str) -> Vec<String> {
     let expressions =
         template.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(inside, _)| inside);
     let needed = expressions.filter(|inside| !inside.starts_with(['?', '&', '#', ';']));
-    needed.flat_map(|inside| names(inside).1).map(|(name, _)| name.to_owned()).collect()
+    needed.flat_map(|inside| parse_expression(inside).1).map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The operator of an expression, and its variables with the number of characters that are taken of each.
-fn names(expression: &str) -> (Option<char>, Vec<(&str, usize)>) {
+fn parse_expression(expression: &str) -> (Option<char>, Vec<(&str, usize)>) {
     let operator = expression.chars().next().filter(|c| "+#./;?&".contains(*c));
     let list = if operator.is_some() { &expression[1..] } else { expression };
     let name = |part: &'_ str| -> (usize, usize) {
@@ -40,8 +40,8 @@ fn names(expression: &str) -> (Option<char>, Vec<(&str, usize)>) {
     (operator, list.split(',').map(cut).collect())
 }
 
-fn expression_of(expression: &str, values: &[(String, String)]) -> String {
-    let (operator, names) = names(expression);
+fn expand_expression(expression: &str, values: &[(String, String)]) -> String {
+    let (operator, names) = parse_expression(expression);
     let (first, between, named, kept) = match operator {
         Some('+') => ("", ",", false, RESERVED),
         Some('#') => ("#", ",", false, RESERVED),

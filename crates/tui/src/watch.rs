@@ -32,23 +32,23 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
         let mut changed = true;
         tokio::select! {
             event = events.recv() => {
-                changed = take(&yard, event, &mut entries);
+                changed = record_event(&yard, event, &mut entries);
                 // What comes close behind is told with it.
                 let until = tokio::time::Instant::now() + OFTEN;
                 while let Ok(event) = tokio::time::timeout_at(until, events.recv()).await {
                     if matches!(event, Err(RecvError::Closed)) {
                         return;
                     }
-                    changed |= take(&yard, event, &mut entries);
+                    changed |= record_event(&yard, event, &mut entries);
                 }
             }
             _ = next.tick() => {}
         }
-        seen.look(&yard, &principal, &mut entries);
+        seen.collect(&yard, &principal, &mut entries);
         let left_out = entries.len().saturating_sub(MOST);
         if left_out > 0 {
             entries.drain(..left_out);
-            entries.insert(0, own(format!("{left_out} lines were left out: too much happens at once")));
+            entries.insert(0, own_entry(format!("{left_out} lines were left out: too much happens at once")));
         }
         if !entries.is_empty() && ui.send(UiMessage::LogEntries(entries)).await.is_err() {
             return;
@@ -63,11 +63,11 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
 #[derive(Default)]
 struct SourceCursors {
     stderr: HashMap<String, Vec<String>>,
-    said: HashMap<String, u64>,
+    transcript: HashMap<String, u64>,
 }
 
 impl SourceCursors {
-    fn look(&mut self, yard: &Yard, principal: &Principal, entries: &mut Vec<UiLogEntry>) {
+    fn collect(&mut self, yard: &Yard, principal: &Principal, entries: &mut Vec<UiLogEntry>) {
         for (name, status) in yard.statuses_for(principal) {
             let source = Some(name.to_string());
             let before = self.stderr.entry(name.to_string()).or_default();
@@ -80,11 +80,11 @@ impl SourceCursors {
                 });
             }
             *before = status.stderr;
-            let after = self.said.get(name.as_str()).copied();
+            let after = self.transcript.get(name.as_str()).copied();
             // Who may not read it sees the rest of the log all the same.
             let said = yard.transcript(principal, name.as_str(), after).unwrap_or_default();
             if let Some(last) = said.last() {
-                self.said.insert(name.to_string(), last.number);
+                self.transcript.insert(name.to_string(), last.number);
             }
             entries.extend(said.into_iter().map(|said| UiLogEntry {
                 at: said.at,
@@ -105,11 +105,15 @@ fn describe(call: &CallRecord) -> String {
 }
 
 /// Writes an event down. Whether the yard may look different after it.
-fn take(yard: &Yard, event: Result<Arc<YardEvent>, RecvError>, entries: &mut Vec<UiLogEntry>) -> bool {
+fn record_event(
+    yard: &Yard,
+    event: Result<Arc<YardEvent>, RecvError>,
+    entries: &mut Vec<UiLogEntry>,
+) -> bool {
     let event = match event {
         Ok(event) => event,
         Err(RecvError::Lagged(missed)) => {
-            entries.push(own(format!("{missed} events were missed: too much happens at once")));
+            entries.push(own_entry(format!("{missed} events were missed: too much happens at once")));
             return true;
         }
         Err(RecvError::Closed) => return false,
@@ -153,6 +157,6 @@ fn take(yard: &Yard, event: Result<Arc<YardEvent>, RecvError>, entries: &mut Vec
     changed
 }
 
-fn own(text: String) -> UiLogEntry {
+fn own_entry(text: String) -> UiLogEntry {
     UiLogEntry { at: SystemTime::now(), kind: UiLogKind::Own, source: None, text }
 }

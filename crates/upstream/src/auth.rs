@@ -31,14 +31,14 @@ pub use store::CredentialStore;
 pub struct AuthContext {
     pub store: CredentialStore,
     /// Where a description of this client is published (a client-id metadata document), if it is.
-    pub document: Option<String>,
+    pub client_metadata_url: Option<String>,
     /// Who is asked when a server wants a person to log in. Without one, the server waits until somebody does.
-    pub person: Option<LoginPrompter>,
+    pub login_prompter: Option<LoginPrompter>,
 }
 
 impl Default for AuthContext {
     fn default() -> Self {
-        Self { store: CredentialStore::memory(), document: None, person: None }
+        Self { store: CredentialStore::memory(), client_metadata_url: None, login_prompter: None }
     }
 }
 
@@ -89,7 +89,7 @@ pub enum AuthError {
 
 impl AuthError {
     /// Trying again changes nothing until a person does something.
-    pub(crate) fn is_for_a_person(&self) -> bool {
+    pub(crate) fn requires_user_action(&self) -> bool {
         match self {
             Self::LoginNeeded
             | Self::ScopeNeeded(_)
@@ -190,7 +190,7 @@ pub async fn login(
         .await?;
         list::fetch_offer(&live, settings, &list::ServerListKind::ALL).await.map_err(ConnectError::from)
     };
-    let asked = tokio::time::timeout(settings.start_time, asked).await;
+    let asked = tokio::time::timeout(settings.start_timeout, asked).await;
     let challenge = match asked {
         Err(_) => return Err(AuthError::Unreachable("it did not answer in time".to_owned())),
         Ok(Ok(_)) => None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use toolyard_hub::json::{Object, mentions, to_raw};
+use toolyard_hub::json::{Object, contains_text, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SourceCall, SourceError, SourceTarget, meta};
 use toolyard_wire::{RpcError, WireError, code};
 
@@ -26,9 +26,9 @@ const LAST_QUESTIONS: Duration = Duration::from_secs(30);
 pub(crate) enum UpstreamError {
     Wire(WireError),
     /// The server was silent for as long as a call may be.
-    Silent,
+    TimedOut,
     /// It ended on our side: its question cannot be answered, or somebody else's question ended it.
-    Ended(HubError),
+    Aborted(HubError),
 }
 
 impl From<WireError> for UpstreamError {
@@ -39,7 +39,7 @@ impl From<WireError> for UpstreamError {
 
 impl From<HubError> for UpstreamError {
     fn from(error: HubError) -> Self {
-        Self::Ended(error)
+        Self::Aborted(error)
     }
 }
 
@@ -52,8 +52,8 @@ pub(crate) struct CallSender<'a> {
 
 impl CallSender<'_> {
     pub(crate) async fn send(&self, call: &SourceCall) -> Result<Outcome, UpstreamError> {
-        let mut in_flight = self.live.calls.enter(call);
-        let (method, mut params, name) = request(&call.target);
+        let mut in_flight = self.live.calls.register(call);
+        let (method, mut params, name) = build_method_params(&call.target);
         // Only who asked for a version is refused where the server does not have it any more.
         let version = call.record.context.version.as_deref().filter(|_| call.record.context.version_asked);
         let asking = version.map(|version| meta::with_requested_version(version, call.meta.as_deref()));
@@ -68,7 +68,8 @@ impl CallSender<'_> {
             };
             let outbound = self.live.build_request(method, &params, dress)?;
             let answer = self.live.client.request(outbound);
-            let answer = patiently(answer, &in_flight.flight, self.settings.call_time).await?;
+            let answer =
+                wait_with_idle_timeout(answer, &in_flight.flight, self.settings.call_timeout).await?;
             if matches!(&answer, Ok(_) | Err(WireError::Rpc(_) | WireError::SessionGone)) {
                 in_flight.mark_answered();
             }
@@ -78,14 +79,14 @@ impl CallSender<'_> {
                 // call is the only way to ask the client, so it is not over before that.
                 let answered = self.live.calls.wait_for_adopted(&in_flight.flight);
                 let _ = tokio::time::timeout(LAST_QUESTIONS, answered).await;
-                return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: false });
+                return Ok(Outcome { failed: is_error_result(&answer), body: answer, modern: false });
             }
             let wrong = |why: String| {
                 let message = format!("{} asks in a way that makes no sense: {why}", self.settings.name);
                 HubError::new(ErrorKind::ToolFailed, message)
             };
             let Some(asked) = parse_input_required(&answer).map_err(wrong)? else {
-                return Ok(Outcome { failed: says_failed(&answer), body: answer, modern: true });
+                return Ok(Outcome { failed: is_error_result(&answer), body: answer, modern: true });
             };
             let answers = match asked.questions.is_empty() {
                 true => Vec::new(),
@@ -110,17 +111,17 @@ impl CallSender<'_> {
     pub(crate) fn hub_error(&self, error: UpstreamError, call: &SourceCall) -> HubError {
         let name = &self.settings.name;
         let failure = match error {
-            UpstreamError::Ended(error) => return error,
-            UpstreamError::Silent => {
-                let (what, seconds) = (call.target.subject(), self.settings.call_time.as_secs_f64());
+            UpstreamError::Aborted(error) => return error,
+            UpstreamError::TimedOut => {
+                let (what, seconds) = (call.target.subject(), self.settings.call_timeout.as_secs_f64());
                 let message = format!("{name} said nothing about {what} for {seconds} s");
                 return HubError::new(ErrorKind::TimedOut, message)
-                    .suggest("raise call_timeout of this server if it needs longer");
+                    .with_suggestion("raise call_timeout of this server if it needs longer");
             }
             UpstreamError::Wire(failure) => failure,
         };
         match failure {
-            WireError::Rpc(error) => rpc_error(error),
+            WireError::Rpc(error) => rpc_to_hub_error(error),
             WireError::SessionGone => {
                 let message = format!("{name} dropped the session again after a reconnect");
                 HubError::new(ErrorKind::ConnectionLost, message)
@@ -134,7 +135,7 @@ impl CallSender<'_> {
             ),
             WireError::Redirected { .. } => {
                 HubError::new(ErrorKind::ConnectionLost, format!("{name} {failure}"))
-                    .suggest("if you trust that address, set it as the url of this server")
+                    .with_suggestion("if you trust that address, set it as the url of this server")
             }
             WireError::Unauthorized { .. }
             | WireError::Status { .. }
@@ -145,7 +146,7 @@ impl CallSender<'_> {
 }
 
 /// An error that the server answered with.
-pub(crate) fn rpc_error(error: RpcError) -> HubError {
+pub(crate) fn rpc_to_hub_error(error: RpcError) -> HubError {
     let kind = match error.code {
         code::RESOURCE_NOT_FOUND => ErrorKind::UnknownResource,
         code::INVALID_PARAMS => ErrorKind::InvalidArguments,
@@ -158,11 +159,11 @@ pub(crate) fn rpc_error(error: RpcError) -> HubError {
 /// Puts the server's own last words where a person looks next.
 pub(crate) fn with_stderr(error: HubError, stderr: &[String]) -> HubError {
     let last: Vec<&str> = stderr.iter().rev().take(5).rev().map(String::as_str).collect();
-    if last.is_empty() { error } else { error.suggest(format!("it last said: {}", last.join(" | "))) }
+    if last.is_empty() { error } else { error.with_suggestion(format!("it last said: {}", last.join(" | "))) }
 }
 
 /// The method, its params, and the name that HTTP mirrors.
-fn request(target: &SourceTarget) -> (&'static str, Object, Option<&str>) {
+fn build_method_params(target: &SourceTarget) -> (&'static str, Object, Option<&str>) {
     let mut params = Object::default();
     let complete = |reference, argument: &str, value: &str, context: &Option<Raw>| {
         let mut params = Object::default();
@@ -197,19 +198,19 @@ fn request(target: &SourceTarget) -> (&'static str, Object, Option<&str>) {
     }
 }
 
-fn says_failed(result: &RawValue) -> bool {
+fn is_error_result(result: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct ErrorFlag {
         is_error: Option<bool>,
     }
     // A cheap look first: most results do not have the key at all.
-    mentions(result, "\"isError\"")
+    contains_text(result, "\"isError\"")
         && serde_json::from_str::<ErrorFlag>(result.get()).is_ok_and(|says| says.is_error == Some(true))
 }
 
 /// Waits for an answer as long as the server is heard of now and then, and the call may go on.
-async fn patiently<T>(
+async fn wait_with_idle_timeout<T>(
     answer: impl Future<Output = T>,
     flight: &Arc<InFlightCall>,
     silence: Duration,
@@ -218,7 +219,7 @@ async fn patiently<T>(
     loop {
         tokio::select! {
             answer = &mut answer => return Ok(answer),
-            () = flight.heard.notified() => {
+            () = flight.activity.notified() => {
                 if let Some(why) = flight.abort_reason() {
                     return Err(why.clone().into());
                 }
@@ -226,7 +227,7 @@ async fn patiently<T>(
             () = tokio::time::sleep(silence) => {
                 // While a person is being asked, nobody is silent.
                 if !flight.has_open_questions() {
-                    return Err(UpstreamError::Silent);
+                    return Err(UpstreamError::TimedOut);
                 }
             }
         }

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::environment::ProcessEnvironment;
 use crate::process_supervisor::{GONE, GRACE};
-use crate::processes::members;
+use crate::processes::session_members;
 use crate::settings::CommandSettings;
 pub use exit::ProcessExit;
 use exit::describe_exit;
@@ -53,9 +53,9 @@ pub enum SpawnError {
     #[error("{} cannot be executed", .path.display())]
     NotExecutable { path: PathBuf },
     #[error("folder {} does not exist", .0.display())]
-    NoFolder(PathBuf),
+    MissingDirectory(PathBuf),
     #[error("cannot start the keeper {}: {error}", .program.display())]
-    Keeper { program: PathBuf, error: io::Error },
+    Supervisor { program: PathBuf, error: io::Error },
 }
 
 impl SpawnError {
@@ -66,8 +66,8 @@ impl SpawnError {
             Self::NotExecutable { path } => {
                 Some(format!("chmod +x {}, or name its interpreter", path.display()))
             }
-            Self::NoFolder(_) => Some("check `cwd`".to_owned()),
-            Self::Keeper { .. } => None,
+            Self::MissingDirectory(_) => Some("check `cwd`".to_owned()),
+            Self::Supervisor { .. } => None,
         }
     }
 }
@@ -79,16 +79,16 @@ pub struct Child {
     stdin: ChildInput,
     stdout: Option<ChildStdout>,
     tail: Arc<StderrTail>,
-    order: watch::Sender<ProcessCommand>,
-    fate: watch::Receiver<Option<ProcessExit>>,
+    command: watch::Sender<ProcessCommand>,
+    exit: watch::Receiver<Option<ProcessExit>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProcessCommand {
     Run,
-    End,
+    Terminate,
     /// To end, and not to wait for what does not.
-    Hurry,
+    TerminateNow,
     Kill,
 }
 
@@ -96,7 +96,7 @@ impl Child {
     /// Starts a process. Must be called inside a runtime.
     pub fn spawn(settings: &CommandSettings, keeper: &SupervisorCommand) -> Result<Self, SpawnError> {
         check_command(settings, keeper.environment.path())?;
-        let failed = |error| SpawnError::Keeper { program: keeper.program.clone(), error };
+        let failed = |error| SpawnError::Supervisor { program: keeper.program.clone(), error };
         let mut command = Command::new(&keeper.program);
         command.args(&keeper.args).arg("--watch").arg(std::process::id().to_string());
         command.arg("--").arg(&settings.program).args(&settings.args);
@@ -116,8 +116,8 @@ impl Child {
         let tail = Arc::new(StderrTail::default());
         let (order, orders) = watch::channel(ProcessCommand::Run);
         let (tell, fate) = watch::channel(None);
-        tokio::spawn(run(process, stderr, Arc::clone(&tail), orders, tell));
-        Ok(Self { id, stdin, stdout: Some(stdout), tail, order, fate })
+        tokio::spawn(supervise_child(process, stderr, Arc::clone(&tail), orders, tell));
+        Ok(Self { id, stdin, stdout: Some(stdout), tail, command: order, exit: fate })
     }
 
     /// What it is spoken to over, once.
@@ -142,7 +142,7 @@ impl Child {
 
     /// Waits until it has ended, with everything that it started, and says what happened.
     pub async fn wait(&self) -> ProcessExit {
-        let mut fate = self.fate.clone();
+        let mut fate = self.exit.clone();
         match fate.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(fate)) => fate.clone(),
             // Only a runtime that shuts down stops looking before the end.
@@ -151,33 +151,33 @@ impl Child {
     }
 
     /// Ends it within two seconds, for a client that is gone: asks soon, and does not wait as long for an answer.
-    pub(crate) async fn end_quickly(&self) -> ProcessExit {
+    pub(crate) async fn stop_quickly(&self) -> ProcessExit {
         self.stdin.close();
-        for order in [ProcessCommand::End, ProcessCommand::Hurry] {
+        for order in [ProcessCommand::Terminate, ProcessCommand::TerminateNow] {
             if let Ok(fate) = timeout(QUICK, self.wait()).await {
                 return fate;
             }
-            self.order.send_replace(order);
+            self.command.send_replace(order);
         }
         if let Ok(fate) = timeout(GONE + LAST_WORDS, self.wait()).await {
             return fate;
         }
-        self.order.send_replace(ProcessCommand::Kill);
+        self.command.send_replace(ProcessCommand::Kill);
         self.wait().await
     }
 
     /// Ends it: closes its input, which is how a server is told that it is over, and gives it this long to go by
     /// itself; then asks, then kills everything that is left.
-    pub async fn end(&self, grace: Duration) -> ProcessExit {
+    pub async fn stop(&self, grace: Duration) -> ProcessExit {
         self.stdin.close();
         if let Ok(fate) = timeout(grace, self.wait()).await {
             return fate;
         }
-        self.order.send_replace(ProcessCommand::End);
+        self.command.send_replace(ProcessCommand::Terminate);
         if let Ok(fate) = timeout(GRACE + GONE + LAST_WORDS, self.wait()).await {
             return fate;
         }
-        self.order.send_replace(ProcessCommand::Kill);
+        self.command.send_replace(ProcessCommand::Kill);
         self.wait().await
     }
 }
@@ -206,7 +206,7 @@ impl Drop for Process {
 }
 
 /// Listens to a process and obeys orders about it until it is gone.
-async fn run(
+async fn supervise_child(
     mut process: Process,
     stderr: ChildStderr,
     tail: Arc<StderrTail>,
@@ -228,7 +228,7 @@ async fn run(
                 match order {
                     ProcessCommand::Kill => process.signal(Signal::KILL),
                     // Told a second time, a keeper does not wait any longer.
-                    ProcessCommand::End | ProcessCommand::Hurry => process.signal(Signal::TERM),
+                    ProcessCommand::Terminate | ProcessCommand::TerminateNow => process.signal(Signal::TERM),
                     ProcessCommand::Run if alone => process.signal(Signal::TERM),
                     ProcessCommand::Run => {}
                 }
@@ -247,7 +247,7 @@ async fn run(
 }
 
 fn kill_session(session: Pid) {
-    for pid in members(session) {
+    for pid in session_members(session) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }

@@ -20,7 +20,7 @@ use crate::child::{Child, ProcessExit, SpawnError, SupervisorCommand};
 use crate::connection::LiveConnection;
 use crate::in_flight::InFlightCalls;
 use crate::notifications::{ServerNotifications, build_listener};
-use crate::question::{QuestionRouting, answer_all, to_capabilities};
+use crate::question::{QuestionRouting, answer_questions, to_capabilities};
 use crate::settings::{
     CommandSettings, ServerAuthSettings, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
@@ -50,9 +50,9 @@ pub struct UpstreamContext {
     /// How connections are encrypted, for whoever opens some of their own.
     pub tls: ClientConfig,
     /// How a server's process is started so that nothing of it outlives us.
-    pub keeper: SupervisorCommand,
+    pub supervisor: SupervisorCommand,
     /// Who we say we are, as JSON.
-    pub me: Raw,
+    pub client_info: Raw,
     /// How we prove it.
     pub auth: AuthContext,
     /// Where all of them reserve the bytes of what their servers list.
@@ -68,7 +68,15 @@ impl UpstreamContext {
         let http = SameOriginHttp::build(http_builder(&tls))?;
         let (definitions, message_bytes) =
             (DefinitionBudget::default(), Arc::new(AtomicUsize::new(MESSAGE_BYTES)));
-        Ok(Self { http, tls, keeper, me, auth: AuthContext::default(), definitions, message_bytes })
+        Ok(Self {
+            http,
+            tls,
+            supervisor: keeper,
+            client_info: me,
+            auth: AuthContext::default(),
+            definitions,
+            message_bytes,
+        })
     }
 
     /// The same, for connections to addresses that `filter` accepts.
@@ -94,7 +102,7 @@ pub(crate) struct ConnectError {
     /// The server wants to know who we are first.
     pub(crate) challenge: Option<Challenge>,
     /// Trying again changes nothing until a person does something about it.
-    pub(crate) needs_person: bool,
+    pub(crate) requires_user_action: bool,
     pub(crate) cause: Box<ConnectErrorCause>,
 }
 
@@ -115,12 +123,18 @@ pub(crate) enum ConnectErrorCause {
 impl ConnectError {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         let cause = Box::new(ConnectErrorCause::Other);
-        Self { reason: reason.into(), stderr: Vec::new(), challenge: None, needs_person: false, cause }
+        Self {
+            reason: reason.into(),
+            stderr: Vec::new(),
+            challenge: None,
+            requires_user_action: false,
+            cause,
+        }
     }
 
     /// The server had as much time to start as it may have.
     pub(crate) fn timed_out(settings: &ServerSettings) -> Self {
-        let seconds = settings.start_time.as_secs_f64();
+        let seconds = settings.start_timeout.as_secs_f64();
         let slow = format!("it did not answer within {seconds} s");
         let reason = match settings.transport.downloader() {
             Some(program) => format!(
@@ -168,7 +182,7 @@ impl ConnectError {
             None => error.to_string(),
         };
         let cause = Box::new(ConnectErrorCause::Unauthorized(suggestion));
-        Self { needs_person: error.is_for_a_person(), cause, ..Self::new(reason) }
+        Self { requires_user_action: error.requires_user_action(), cause, ..Self::new(reason) }
     }
 }
 
@@ -204,14 +218,14 @@ pub(crate) async fn connect(
     let (listener, heard) = build_listener(Arc::clone(&calls), settings.name.to_string(), Arc::clone(tape));
     let mut tasks = JoinSet::new();
     let mut me = HandshakeSettings {
-        info: common.me.clone(),
+        info: common.client_info.clone(),
         capabilities: to_capabilities(abilities),
-        known,
-        old_transport: false,
+        known_era: known,
+        sse_only: false,
     };
     let (client, server, child) = match &settings.transport {
         TransportSettings::Command(command) => {
-            let mut child = Child::spawn(command, &common.keeper)?;
+            let mut child = Child::spawn(command, &common.supervisor)?;
             let Some((input, output)) = child.take_streams() else {
                 return Err(ConnectError::new("its streams are taken already"));
             };
@@ -220,11 +234,15 @@ pub(crate) async fn connect(
             let met = handshake_stdio(McpClient::Stdio(lines), &me).await;
             match met {
                 Ok((client, server)) => (client, server, Some(child)),
-                Err(failure) => return Err(died(failure, (command, &common.keeper), &mut child).await),
+                Err(failure) => {
+                    return Err(
+                        describe_startup_failure(failure, (command, &common.supervisor), &mut child).await
+                    );
+                }
             }
         }
         TransportSettings::Url(url) => {
-            me.old_transport = url.kind == UrlKind::OldSse;
+            me.sse_only = url.kind == UrlKind::LegacySse;
             authoriser.load().await;
             let post = HttpClientSettings {
                 http: common.http.clone(),
@@ -232,21 +250,21 @@ pub(crate) async fn connect(
                     .map_err(|error| ConnectError::new(format!("its address is wrong: {error}")))?,
                 headers: static_headers(url)?,
                 authorization: authoriser.header(),
-                longest,
+                max_message_bytes: longest,
                 listener,
-                tape: Arc::clone(tape),
+                message_log: Arc::clone(tape),
             };
             let (client, server) = handshake_http(post, &me).await?;
             (client, server, None)
         }
     };
-    check_introduction(&server)?;
+    check_profile_size(&server)?;
     let live = LiveConnection {
         client: Arc::new(client),
         server,
         calls,
-        me: common.me.clone(),
-        authoriser: Arc::clone(authoriser),
+        client_info: common.client_info.clone(),
+        authorizer: Arc::clone(authoriser),
         child,
         definitions: common.definitions.clone(),
         tasks,
@@ -254,7 +272,7 @@ pub(crate) async fn connect(
     Ok((live, heard))
 }
 
-fn check_introduction(server: &ServerProfile) -> Result<(), ConnectError> {
+fn check_profile_size(server: &ServerProfile) -> Result<(), ConnectError> {
     let length = |raw: &Raw| raw.get().len();
     let instructions = server.instructions.as_deref().map_or(0, str::len);
     let bytes = server.info.as_ref().map_or(0, length) + length(&server.capabilities) + instructions;
@@ -279,10 +297,10 @@ pub enum CredentialPolicy {
 pub(crate) struct DedicatedConnectionParams<'a> {
     pub(crate) common: &'a UpstreamContext,
     pub(crate) settings: &'a ServerSettings,
-    pub(crate) authoriser: &'a Arc<Authorizer>,
+    pub(crate) authorizer: &'a Arc<Authorizer>,
     pub(crate) abilities: &'a ClientCapabilities,
     pub(crate) era: Option<Era>,
-    pub(crate) tape: &'a Arc<MessageLog>,
+    pub(crate) message_log: &'a Arc<MessageLog>,
     pub(crate) credentials: CredentialPolicy,
 }
 
@@ -291,13 +309,21 @@ pub(crate) struct DedicatedConnectionParams<'a> {
 pub(crate) async fn connect_dedicated(
     alone: DedicatedConnectionParams<'_>,
 ) -> Result<(LiveConnection, Arc<Notify>), ConnectError> {
-    let DedicatedConnectionParams { common, settings, authoriser, abilities, era, tape, credentials } = alone;
+    let DedicatedConnectionParams {
+        common,
+        settings,
+        authorizer: authoriser,
+        abilities,
+        era,
+        message_log: tape,
+        credentials,
+    } = alone;
     let slow = || ConnectError::timed_out(settings);
     let mut tries = 0;
     let (mut live, heard) = loop {
         let seen = authoriser.token_generation();
         let opening = connect(common, settings, authoriser, abilities, era, tape);
-        let opened = tokio::time::timeout(settings.start_time, opening).await;
+        let opened = tokio::time::timeout(settings.start_timeout, opening).await;
         let refused = match opened.unwrap_or_else(|_| Err(slow())) {
             Ok(opened) => break opened,
             Err(refused) => refused,
@@ -308,7 +334,7 @@ pub(crate) async fn connect_dedicated(
         }
         authorize_retry(authoriser, settings, refused, seen, &mut tries).await?;
     };
-    let answering = answer_all(
+    let answering = answer_questions(
         Arc::clone(&live.client),
         Arc::clone(&live.calls),
         QuestionRouting::Caller,
@@ -316,12 +342,12 @@ pub(crate) async fn connect_dedicated(
     );
     live.tasks.spawn(answering);
     // Some servers ask on the standing stream, and what they ask before it is there is lost.
-    let _ = tokio::time::timeout(STREAM, live.listen(settings.name.as_str())).await;
-    Ok((live, heard.lists))
+    let _ = tokio::time::timeout(STREAM, live.spawn_listener(settings.name.as_str())).await;
+    Ok((live, heard.lists_changed))
 }
 
 /// What happened to a process that did not become a server, with its own last words.
-async fn died(
+async fn describe_startup_failure(
     failure: WireError,
     (command, keeper): (&CommandSettings, &SupervisorCommand),
     child: &mut Child,
@@ -331,7 +357,7 @@ async fn died(
     let stderr = child.stderr_tail();
     let (reason, cause) = match exited {
         Ok(fate) => {
-            let mut reason = format!("{} {}", command.program, fate.words);
+            let mut reason = format!("{} {}", command.program, fate.description);
             if let Some(note) = keeper.environment.withheld_note(command, &stderr) {
                 reason = format!("{reason}; {note}");
             }

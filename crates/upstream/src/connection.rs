@@ -33,8 +33,8 @@ pub(crate) struct LiveConnection {
     pub(crate) server: ServerProfile,
     pub(crate) calls: Arc<InFlightCalls>,
     /// Who we say we are.
-    pub(crate) me: Raw,
-    pub(crate) authoriser: Arc<Authorizer>,
+    pub(crate) client_info: Raw,
+    pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) child: Option<Child>,
     /// Where the bytes of what it lists are reserved.
     pub(crate) definitions: DefinitionBudget,
@@ -64,8 +64,8 @@ impl LiveConnection {
     }
 
     /// Asks something of our own, not for any caller.
-    pub(crate) async fn ask(&self, method: &'static str, params: Object) -> Result<Raw, WireError> {
-        self.authoriser.ensure_fresh().await;
+    pub(crate) async fn request(&self, method: &'static str, params: Object) -> Result<Raw, WireError> {
+        self.authorizer.ensure_fresh().await;
         self.client.request(self.build_request(method, &params, RequestEnvelope::default())?).await
     }
 
@@ -79,7 +79,7 @@ impl LiveConnection {
             others: dress.meta.and_then(|meta| Object::parse_without(meta, &OURS).ok()).unwrap_or_default(),
             modern: self.is_modern().then(|| ModernMeta {
                 version: self.server.version.as_str(),
-                me: &self.me,
+                client_info: &self.client_info,
                 capabilities: to_capabilities(&dress.abilities),
                 log_level: dress.abilities.log_level,
             }),
@@ -103,7 +103,7 @@ impl LiveConnection {
 
     /// Hears what a legacy server over HTTP says unasked, for as long as the connection lives. What is given back
     /// completes when it is clear whether the server has a stream for that.
-    pub(crate) fn listen(&mut self, name: &str) -> oneshot::Receiver<()> {
+    pub(crate) fn spawn_listener(&mut self, name: &str) -> oneshot::Receiver<()> {
         let (opened, open) = oneshot::channel();
         if !self.is_modern() && matches!(*self.client, McpClient::StreamableHttp(_)) {
             let (client, name) = (Arc::clone(&self.client), name.to_owned());
@@ -152,7 +152,7 @@ struct Meta<'a> {
 /// What every modern request says.
 struct ModernMeta<'a> {
     version: &'static str,
-    me: &'a RawValue,
+    client_info: &'a RawValue,
     capabilities: Raw,
     log_level: Option<LogLevel>,
 }
@@ -171,7 +171,7 @@ impl Serialize for Meta<'_> {
         }
         if let Some(modern) = &self.modern {
             map.serialize_entry(VERSION, modern.version)?;
-            map.serialize_entry(INFO, modern.me)?;
+            map.serialize_entry(INFO, modern.client_info)?;
             map.serialize_entry(CAPABILITIES, &modern.capabilities)?;
             if let Some(level) = &modern.log_level {
                 map.serialize_entry(LOG_LEVEL, level)?;

@@ -14,7 +14,7 @@ use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, SourceCall}
 use toolyard_wire::{McpClient, MessageLog, Version, Violations, WireError};
 
 use crate::auth::Authorizer;
-use crate::call::{CallSender, UpstreamError, rpc_error};
+use crate::call::{CallSender, UpstreamError, rpc_to_hub_error};
 use crate::child::Child;
 use crate::connect::{
     ConnectError, ConnectErrorCause, CredentialPolicy, DedicatedConnectionParams, UpstreamContext,
@@ -36,22 +36,22 @@ pub struct DirectConnection {
     settings: ServerSettings,
     mirrored: ArcSwap<HeaderSchemas>,
     /// How often the server has said that its lists are not what they were.
-    changes: Arc<AtomicU64>,
-    tape: Arc<MessageLog>,
+    list_changes: Arc<AtomicU64>,
+    message_log: Arc<MessageLog>,
     /// How many requests are waited for.
     waiting: AtomicUsize,
     /// Why the server is known to be gone, over transports where only a request finds that out.
-    gone: Mutex<Option<String>>,
+    disconnect_reason: Mutex<Option<String>>,
 }
 
 /// How a call went.
 #[derive(Debug)]
 pub struct DirectCallOutcome {
-    pub ended: Result<Outcome, HubError>,
+    pub result: Result<Outcome, HubError>,
     /// The time of the conversation alone.
-    pub took: Duration,
+    pub duration: Duration,
     /// Whether the server has got the call, as far as can be known.
-    pub reached: bool,
+    pub was_sent: bool,
 }
 
 impl DirectConnection {
@@ -68,14 +68,15 @@ impl DirectConnection {
         let alone = DedicatedConnectionParams {
             common,
             settings: &settings,
-            authoriser: &authoriser,
+            authorizer: &authoriser,
             abilities,
             era: settings.era,
-            tape: &tape,
+            message_log: &tape,
             credentials,
         };
-        let (mut live, lists) =
-            connect_dedicated(alone).await.map_err(|refused| cannot_connect(refused, tape.violations()))?;
+        let (mut live, lists) = connect_dedicated(alone)
+            .await
+            .map_err(|refused| connect_hub_error(refused, tape.violations()))?;
         let changes = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&changes);
         live.tasks.spawn(async move {
@@ -88,10 +89,10 @@ impl DirectConnection {
             live,
             settings,
             mirrored: ArcSwap::default(),
-            changes,
-            tape,
+            list_changes: changes,
+            message_log: tape,
             waiting: AtomicUsize::new(0),
-            gone: Mutex::default(),
+            disconnect_reason: Mutex::default(),
         })
     }
 
@@ -119,33 +120,33 @@ impl DirectConnection {
 
     /// Why the server is known to be gone, if it is.
     pub fn disconnect_reason(&self) -> Option<String> {
-        let noticed = self.gone.lock().clone();
+        let noticed = self.disconnect_reason.lock().clone();
         noticed.or_else(|| self.live.client.closed().now_or_never())
     }
 
     /// What the server has done against the rules of the protocol.
     pub fn violations(&self) -> &Violations {
-        self.tape.violations()
+        self.message_log.violations()
     }
 
     /// How often the server has said that its lists are not what they were.
-    pub fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
+    pub fn list_change_count(&self) -> u64 {
+        self.list_changes.load(Ordering::Relaxed)
     }
 
     /// Reads a list to its end. One that the server does not have at all is an error of its own with its code.
     pub async fn list(&self, list: ServerListKind) -> Result<PagedList, HubError> {
-        let limit = self.settings.start_time;
+        let limit = self.settings.start_timeout;
         let mut reserved = self.live.definitions.reserve();
-        let read = self.unless_stray(fetch_pages(&self.live, list, &mut reserved));
+        let read = self.run_until_stray_response(fetch_pages(&self.live, list, &mut reserved));
         let read = match tokio::time::timeout(limit, read).await {
             Ok(read) => read.unwrap_or_else(Err),
-            Err(_) => return Err(self.silent(limit)),
+            Err(_) => return Err(self.timeout_error(limit)),
         };
         match read {
             Ok(pages) => {
                 let pages = PagedList { reserved: Some(Arc::new(reserved)), ..pages };
-                self.noticed(None);
+                self.set_disconnect_reason(None);
                 if list == ServerListKind::Tools
                     && self.live.is_modern()
                     && matches!(*self.live.client, McpClient::StreamableHttp(_))
@@ -154,41 +155,41 @@ impl DirectConnection {
                 }
                 Ok(pages)
             }
-            Err(failure) => Err(self.told(failure).await),
+            Err(failure) => Err(self.to_hub_error(failure).await),
         }
     }
 
     /// Carries one call out, once.
     pub async fn call(&self, call: &SourceCall) -> DirectCallOutcome {
-        Box::pin(self.live.authoriser.ensure_fresh()).await;
+        Box::pin(self.live.authorizer.ensure_fresh()).await;
         let mirrored = self.mirrored.load();
         let sender = CallSender { live: &self.live, settings: &self.settings, mirrored: &mirrored };
         let was_there = self.disconnect_reason().is_none();
         let began = Instant::now();
-        let ended = self.unless_stray(Box::pin(sender.send(call))).await;
+        let ended = self.run_until_stray_response(Box::pin(sender.send(call))).await;
         let ended = ended.unwrap_or_else(|failure| Err(failure.into()));
         let took = began.elapsed();
         let reached = match &ended {
-            Ok(_) | Err(UpstreamError::Silent | UpstreamError::Ended(_)) => true,
+            Ok(_) | Err(UpstreamError::TimedOut | UpstreamError::Aborted(_)) => true,
             Err(UpstreamError::Wire(failure)) => was_there && was_sent(failure),
         };
         let ended = match ended {
             Ok(outcome) => {
-                self.noticed(None);
+                self.set_disconnect_reason(None);
                 Ok(outcome)
             }
-            Err(UpstreamError::Wire(failure)) => Err(self.told(failure).await),
-            Err(UpstreamError::Silent) => Err(self.silent(self.settings.call_time)),
-            Err(UpstreamError::Ended(error)) => Err(error),
+            Err(UpstreamError::Wire(failure)) => Err(self.to_hub_error(failure).await),
+            Err(UpstreamError::TimedOut) => Err(self.timeout_error(self.settings.call_timeout)),
+            Err(UpstreamError::Aborted(error)) => Err(error),
         };
-        DirectCallOutcome { ended, took, reached }
+        DirectCallOutcome { result: ended, duration: took, was_sent: reached }
     }
 
     /// Stays with a request until it is answered, or until the server answers something that no request has asked while
     /// this is the only one: then that was its answer.
-    async fn unless_stray<T>(&self, work: impl Future<Output = T>) -> Result<T, WireError> {
+    async fn run_until_stray_response<T>(&self, work: impl Future<Output = T>) -> Result<T, WireError> {
         let stray = self.violations().next_stray_response();
-        let _waiting = PendingRequestGuard::of(&self.waiting);
+        let _waiting = PendingRequestGuard::new(&self.waiting);
         tokio::pin!(work);
         tokio::select! {
             biased;
@@ -205,30 +206,30 @@ impl DirectConnection {
         if let McpClient::StreamableHttp(post) = &*self.live.client {
             let _ = tokio::time::timeout(Duration::from_secs(3), post.end_session()).await;
         }
-        self.live.authoriser.finish().await;
+        self.live.authorizer.wait_for_renewals().await;
         match &self.live.child {
-            Some(child) => Some(child.end(GRACE).await.words),
+            Some(child) => Some(child.stop(GRACE).await.description),
             None => None,
         }
     }
 
-    fn noticed(&self, gone: Option<String>) {
-        *self.gone.lock() = gone;
+    fn set_disconnect_reason(&self, gone: Option<String>) {
+        *self.disconnect_reason.lock() = gone;
     }
 
-    fn silent(&self, limit: Duration) -> HubError {
+    fn timeout_error(&self, limit: Duration) -> HubError {
         let message = format!("the server said nothing for {} s", limit.as_secs_f64());
         let mut facts = Map::new();
         add_stderr(&mut facts, &self.live.stderr());
         HubError::new(ErrorKind::TimedOut, message)
             .with_details(Value::Object(facts))
-            .suggest("find out what it waits for, or allow it more time")
+            .with_suggestion("find out what it waits for, or allow it more time")
     }
 
-    async fn told(&self, failure: WireError) -> HubError {
+    async fn to_hub_error(&self, failure: WireError) -> HubError {
         let words = failure.to_string();
         if matches!(failure, WireError::Unreachable(_) | WireError::SessionGone) {
-            self.noticed(Some(words.clone()));
+            self.set_disconnect_reason(Some(words.clone()));
         }
         if let WireError::Protocol(rule) = &failure
             && !self.violations().last().contains(rule)
@@ -237,18 +238,18 @@ impl DirectConnection {
         }
         let (kind, mut facts) = match &failure {
             WireError::Rpc(error) => {
-                return rpc_error(error.clone()).with_details(Value::Object(facts(&failure)));
+                return rpc_to_hub_error(error.clone()).with_details(Value::Object(error_details(&failure)));
             }
-            WireError::Unauthorized { .. } => (ErrorKind::Unauthenticated, facts(&failure)),
-            WireError::TooLarge(_) => (ErrorKind::ToolFailed, facts(&failure)),
-            _ => (ErrorKind::ConnectionLost, facts(&failure)),
+            WireError::Unauthorized { .. } => (ErrorKind::Unauthenticated, error_details(&failure)),
+            WireError::TooLarge(_) => (ErrorKind::ToolFailed, error_details(&failure)),
+            _ => (ErrorKind::ConnectionLost, error_details(&failure)),
         };
         let mut message = match &failure {
             WireError::Lost(why) => format!("the connection to the server was lost: {why}"),
             _ => format!("the server {words}"),
         };
         if let Some(child) = &self.live.child {
-            if let Some(fate) = exited(child).await {
+            if let Some(fate) = exit_details(child).await {
                 message = format!("the server {}", fate.0);
                 facts.extend(fate.1);
             }
@@ -262,7 +263,7 @@ impl DirectConnection {
 struct PendingRequestGuard<'a>(&'a AtomicUsize);
 
 impl<'a> PendingRequestGuard<'a> {
-    fn of(count: &'a AtomicUsize) -> Self {
+    fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
@@ -287,15 +288,15 @@ fn was_sent(failure: &WireError) -> bool {
 }
 
 /// How a process ended, if it has.
-async fn exited(child: &Child) -> Option<(String, Map<String, Value>)> {
+async fn exit_details(child: &Child) -> Option<(String, Map<String, Value>)> {
     let fate = tokio::time::timeout(EXIT, child.wait()).await.ok()?;
     let mut facts = Map::new();
     facts.insert("exit_code".to_owned(), json!(fate.code));
-    Some((fate.words, facts))
+    Some((fate.description, facts))
 }
 
 /// What a failure has beside its words.
-fn facts(failure: &WireError) -> Map<String, Value> {
+fn error_details(failure: &WireError) -> Map<String, Value> {
     let facts = match failure {
         WireError::Rpc(error) => {
             let mut rpc = json!({"code": error.code, "message": error.message});
@@ -326,12 +327,12 @@ fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
     }
 }
 
-fn cannot_connect(refused: ConnectError, violations: &Violations) -> HubError {
+fn connect_hub_error(refused: ConnectError, violations: &Violations) -> HubError {
     let mut reason = refused.reason;
     let (mut facts, suggestion) = match *refused.cause {
         ConnectErrorCause::Failure(failure) => {
             reason = short_reason(&failure);
-            (facts(&failure), None)
+            (error_details(&failure), None)
         }
         ConnectErrorCause::Spawn(error) => {
             reason = error.to_string();
@@ -347,5 +348,5 @@ fn cannot_connect(refused: ConnectError, violations: &Violations) -> HubError {
         facts.insert("protocol_violations".to_owned(), json!(violations.last()));
     }
     let error = HubError::new(ErrorKind::CannotConnect, reason).with_details(Value::Object(facts));
-    suggestion.into_iter().fold(error, HubError::suggest)
+    suggestion.into_iter().fold(error, HubError::with_suggestion)
 }

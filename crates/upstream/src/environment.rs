@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use crate::settings::{CommandSettings, EnvInheritance};
-use allow_list::{has_credentials, is_allowed, is_basic, is_index};
+use allow_list::{has_credentials, is_allowed, is_basic, is_package_index};
 
 /// How many withheld variables an error names.
 const MOST_NAMES: usize = 10;
@@ -49,7 +49,7 @@ impl ProcessEnvironment {
         let secrets = self.0.secrets.load();
         let inherited = self.0.variables.iter().filter(|(name, value)| match settings.inherit {
             EnvInheritance::Everything => true,
-            EnvInheritance::AllowList => may_pass(name, value, &secrets),
+            EnvInheritance::AllowList => is_inheritable(name, value, &secrets),
         });
         let mut all: BTreeMap<OsString, OsString> =
             inherited.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -85,7 +85,7 @@ impl ProcessEnvironment {
 }
 
 /// Whether a server that does not inherit everything is given this variable.
-fn may_pass(name: &OsStr, value: &OsStr, secrets: &BTreeSet<String>) -> bool {
+fn is_inheritable(name: &OsStr, value: &OsStr, secrets: &BTreeSet<String>) -> bool {
     let Some(name) = name.to_str() else { return false };
     // A function that a shell exports is code, and no program but that shell has a use for it.
     let value = value.to_string_lossy();
@@ -96,7 +96,7 @@ fn may_pass(name: &OsStr, value: &OsStr, secrets: &BTreeSet<String>) -> bool {
     if is_basic(name) {
         return true;
     }
-    !secrets.contains(name) && (is_allowed(name) || is_index(name) && !has_credentials(&value))
+    !secrets.contains(name) && (is_allowed(name) || is_package_index(name) && !has_credentials(&value))
 }
 
 /// Whether a line has the name as a word of its own.

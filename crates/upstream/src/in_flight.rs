@@ -17,15 +17,15 @@ pub(crate) struct InFlightCalls {
     inner: Mutex<Inner>,
     entered: Notify,
     /// How many questions of the server came while nobody called, and wait for a call.
-    orphans: AtomicU64,
-    settled: Notify,
+    orphaned_questions: AtomicU64,
+    question_released: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     flights: BTreeMap<u64, Arc<InFlightCall>>,
     /// Whose calls were given up before the server had answered them: it may still ask about those.
-    given_up: AbandonedCalls,
+    abandoned: AbandonedCalls,
 }
 
 /// A client, as far as two calls can be told to be of the same one.
@@ -37,9 +37,9 @@ struct CallerKey {
 
 #[derive(Debug, Default)]
 struct AbandonedCalls {
-    by: HashSet<CallerKey>,
+    callers: HashSet<CallerKey>,
     /// Somebody who cannot be told from others gave a call up.
-    by_anybody: bool,
+    has_unknown_caller: bool,
 }
 
 /// One call under way.
@@ -49,15 +49,15 @@ pub(crate) struct InFlightCall {
     /// Nothing where the client has no session, so that two calls may be of two clients.
     caller: Option<CallerKey>,
     /// The server was heard of: a silent call's clock starts anew.
-    pub(crate) heard: Notify,
+    pub(crate) activity: Notify,
     /// Why it must end before the server has answered.
-    stopped: OnceLock<HubError>,
+    abort_error: OnceLock<HubError>,
     /// How many questions to the client are open.
-    asked: AtomicU64,
+    open_questions: AtomicU64,
     /// How many there have been.
-    questions: AtomicU64,
+    question_count: AtomicU64,
     /// How many questions that belong to no call are put to this caller.
-    adopted: AtomicU64,
+    adopted_questions: AtomicU64,
 }
 
 impl InFlightCall {
@@ -70,45 +70,45 @@ impl InFlightCall {
         Self {
             client: call.client.clone(),
             caller,
-            heard: Notify::new(),
-            stopped: OnceLock::new(),
-            asked: AtomicU64::new(0),
-            questions: AtomicU64::new(0),
-            adopted: AtomicU64::new(0),
+            activity: Notify::new(),
+            abort_error: OnceLock::new(),
+            open_questions: AtomicU64::new(0),
+            question_count: AtomicU64::new(0),
+            adopted_questions: AtomicU64::new(0),
         }
     }
 
     /// Marks that the client is being asked, until the guard is dropped.
     pub(crate) fn begin_question(&self) -> QuestionGuard<'_> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.open_questions.fetch_add(1, Ordering::Relaxed);
         QuestionGuard(self)
     }
 
     /// A name for the next question, the same in every run of the same call.
     pub(crate) fn next_key(&self) -> String {
-        format!("question-{}", self.questions.fetch_add(1, Ordering::Relaxed) + 1)
+        format!("question-{}", self.question_count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     pub(crate) fn has_open_questions(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) > 0
+        self.open_questions.load(Ordering::Relaxed) > 0
     }
 
     /// Ends the call with this error, whatever the server says from now on.
-    pub(crate) fn stop(&self, why: HubError) {
-        let _ = self.stopped.set(why);
-        self.heard.notify_one();
+    pub(crate) fn abort(&self, why: HubError) {
+        let _ = self.abort_error.set(why);
+        self.activity.notify_one();
     }
 
     /// Why the call must end now, if it must.
     pub(crate) fn abort_reason(&self) -> Option<&HubError> {
-        self.stopped.get()
+        self.abort_error.get()
     }
 
-    fn can(&self, kind: QuestionKind) -> bool {
+    fn supports(&self, kind: QuestionKind) -> bool {
         self.client.capabilities().supports(kind)
     }
 
-    fn is_of_client(&self, other: &Self) -> bool {
+    fn is_same_client(&self, other: &Self) -> bool {
         let same_session = self.caller.is_some() && self.caller == other.caller;
         same_session || self.client.is_same_caller(&other.client)
     }
@@ -118,8 +118,8 @@ pub(crate) struct QuestionGuard<'a>(&'a InFlightCall);
 
 impl Drop for QuestionGuard<'_> {
     fn drop(&mut self) {
-        self.0.asked.fetch_sub(1, Ordering::Relaxed);
-        self.0.heard.notify_one();
+        self.0.open_questions.fetch_sub(1, Ordering::Relaxed);
+        self.0.activity.notify_one();
     }
 }
 
@@ -140,26 +140,26 @@ pub(crate) enum Respondent {
 pub(crate) struct AdoptedQuestion<'a> {
     calls: &'a InFlightCalls,
     /// The call that it is put to the caller of; nothing while it waits for one.
-    flight: Option<Arc<InFlightCall>>,
+    call: Option<Arc<InFlightCall>>,
 }
 
 impl AdoptedQuestion<'_> {
     pub(crate) fn flight(&self) -> Option<&Arc<InFlightCall>> {
-        self.flight.as_ref()
+        self.call.as_ref()
     }
 
-    fn settle(&mut self) {
-        match self.flight.take() {
-            Some(flight) => flight.adopted.fetch_sub(1, Ordering::Relaxed),
-            None => self.calls.orphans.fetch_sub(1, Ordering::Relaxed),
+    fn release(&mut self) {
+        match self.call.take() {
+            Some(flight) => flight.adopted_questions.fetch_sub(1, Ordering::Relaxed),
+            None => self.calls.orphaned_questions.fetch_sub(1, Ordering::Relaxed),
         };
-        self.calls.settled.notify_waiters();
+        self.calls.question_released.notify_waiters();
     }
 }
 
 impl Drop for AdoptedQuestion<'_> {
     fn drop(&mut self) {
-        self.settle();
+        self.release();
     }
 }
 
@@ -171,7 +171,7 @@ pub(crate) struct CallSnapshot {
     /// In the order in which they began.
     flights: Vec<Arc<InFlightCall>>,
     /// Another client than that of the latest call gave a call up.
-    given_up_by_others: bool,
+    abandoned_by_others: bool,
 }
 
 impl CallSnapshot {
@@ -179,7 +179,7 @@ impl CallSnapshot {
     /// of two clients is put to neither.
     pub(crate) fn respondent(&self, kind: QuestionKind) -> Respondent {
         match &self.tagged {
-            Some(Some(flight)) if flight.can(kind) => return Respondent::Call(Arc::clone(flight)),
+            Some(Some(flight)) if flight.supports(kind) => return Respondent::Call(Arc::clone(flight)),
             Some(Some(_)) => return Respondent::Unable,
             // It came with the answer to a request of our own, or of a call that is over.
             Some(None) => return Respondent::NoCall,
@@ -187,8 +187,8 @@ impl CallSnapshot {
         }
         let Some(latest) = self.flights.last() else { return Respondent::NoCall };
         let of_one_client =
-            self.flights.iter().all(|flight| flight.is_of_client(latest)) && !self.given_up_by_others;
-        let able = self.flights.iter().rev().filter(|flight| flight.can(kind));
+            self.flights.iter().all(|flight| flight.is_same_client(latest)) && !self.abandoned_by_others;
+        let able = self.flights.iter().rev().filter(|flight| flight.supports(kind));
         let mut able: Vec<_> = able.cloned().collect();
         match of_one_client {
             // Of several calls of one client, the latest.
@@ -199,10 +199,10 @@ impl CallSnapshot {
     }
 
     /// The same on a connection that one client has for itself.
-    pub(crate) fn respondent_on_private(&self, kind: QuestionKind) -> Respondent {
+    pub(crate) fn private_respondent(&self, kind: QuestionKind) -> Respondent {
         let tagged = self.tagged.as_ref().and_then(Option::as_ref);
-        let able = self.flights.iter().rev().find(|flight| flight.can(kind));
-        match tagged.filter(|flight| flight.can(kind)).or(able) {
+        let able = self.flights.iter().rev().find(|flight| flight.supports(kind));
+        match tagged.filter(|flight| flight.supports(kind)).or(able) {
             Some(flight) => Respondent::Call(Arc::clone(flight)),
             None if self.flights.is_empty() => Respondent::NoCall,
             None => Respondent::Unable,
@@ -211,7 +211,7 @@ impl CallSnapshot {
 }
 
 impl InFlightCalls {
-    pub(crate) fn enter(self: &Arc<Self>, call: &SourceCall) -> CallGuard {
+    pub(crate) fn register(self: &Arc<Self>, call: &SourceCall) -> CallGuard {
         let tag = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let flight = Arc::new(InFlightCall::new(call));
         self.lock().flights.insert(tag, Arc::clone(&flight));
@@ -230,27 +230,28 @@ impl InFlightCalls {
     }
 
     /// The calls that a question may be about which comes now, on the stream of call `tag` where streams tell.
-    pub(crate) fn in_flight(&self, tag: Option<u64>) -> CallSnapshot {
+    pub(crate) fn snapshot(&self, tag: Option<u64>) -> CallSnapshot {
         let inner = self.lock();
         let flights: Vec<_> = inner.flights.values().cloned().collect();
-        let given_up_by_others = flights.last().is_some_and(|latest| inner.given_up.by_others_than(latest));
+        let given_up_by_others =
+            flights.last().is_some_and(|latest| inner.abandoned.has_other_callers(latest));
         let tagged = tag.map(|tag| inner.flights.get(&tag).cloned());
-        CallSnapshot { tagged, flights, given_up_by_others }
+        CallSnapshot { tagged, flights, abandoned_by_others: given_up_by_others }
     }
 
     /// A call for a question that came while there was none: the next one that begins.
-    pub(crate) async fn adopt(&self) -> AdoptedQuestion<'_> {
-        let orphan = AdoptedQuestion { calls: self, flight: None };
-        self.orphans.fetch_add(1, Ordering::Relaxed);
+    pub(crate) async fn adopt_question(&self) -> AdoptedQuestion<'_> {
+        let orphan = AdoptedQuestion { calls: self, call: None };
+        self.orphaned_questions.fetch_add(1, Ordering::Relaxed);
         loop {
             let entered = self.entered.notified();
             let latest = self.lock().flights.values().next_back().cloned();
             match latest {
                 Some(flight) => {
-                    flight.adopted.fetch_add(1, Ordering::Relaxed);
+                    flight.adopted_questions.fetch_add(1, Ordering::Relaxed);
                     let mut adopted = orphan;
-                    adopted.settle();
-                    adopted.flight = Some(flight);
+                    adopted.release();
+                    adopted.call = Some(flight);
                     return adopted;
                 }
                 None => entered.await,
@@ -261,8 +262,9 @@ impl InFlightCalls {
     /// Waits until every question that this call has adopted, or could, is answered.
     pub(crate) async fn wait_for_adopted(&self, flight: &InFlightCall) {
         loop {
-            let settled = self.settled.notified();
-            let open = self.orphans.load(Ordering::Relaxed) + flight.adopted.load(Ordering::Relaxed);
+            let settled = self.question_released.notified();
+            let open = self.orphaned_questions.load(Ordering::Relaxed)
+                + flight.adopted_questions.load(Ordering::Relaxed);
             if open == 0 {
                 return;
             }
@@ -271,9 +273,9 @@ impl InFlightCalls {
     }
 
     /// Whether the server may still be working on a call that nobody waits for.
-    pub(crate) fn has_given_up(&self) -> bool {
+    pub(crate) fn has_abandoned_calls(&self) -> bool {
         let inner = self.lock();
-        inner.given_up.by_anybody || !inner.given_up.by.is_empty()
+        inner.abandoned.has_unknown_caller || !inner.abandoned.callers.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -284,14 +286,14 @@ impl InFlightCalls {
 impl AbandonedCalls {
     fn add(&mut self, caller: Option<CallerKey>) {
         match caller {
-            Some(caller) if self.by.len() < MOST_GIVEN_UP => drop(self.by.insert(caller)),
-            Some(caller) if self.by.contains(&caller) => {}
-            Some(_) | None => self.by_anybody = true,
+            Some(caller) if self.callers.len() < MOST_GIVEN_UP => drop(self.callers.insert(caller)),
+            Some(caller) if self.callers.contains(&caller) => {}
+            Some(_) | None => self.has_unknown_caller = true,
         }
     }
 
-    fn by_others_than(&self, flight: &InFlightCall) -> bool {
-        self.by_anybody || self.by.iter().any(|caller| flight.caller.as_ref() != Some(caller))
+    fn has_other_callers(&self, flight: &InFlightCall) -> bool {
+        self.has_unknown_caller || self.callers.iter().any(|caller| flight.caller.as_ref() != Some(caller))
     }
 }
 
@@ -316,7 +318,7 @@ impl Drop for CallGuard {
         let mut inner = self.calls.lock();
         inner.flights.remove(&self.tag);
         if !self.answered {
-            inner.given_up.add(self.flight.caller.clone());
+            inner.abandoned.add(self.flight.caller.clone());
         }
     }
 }

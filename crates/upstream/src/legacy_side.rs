@@ -41,7 +41,7 @@ impl LegacySide {
             state => {
                 // It was never connected to: trying again and again would start a process each time.
                 if state == SourceState::Failed {
-                    self.refuse(&side);
+                    self.mark_refused(&side);
                 }
                 None
             }
@@ -49,11 +49,11 @@ impl LegacySide {
     }
 
     /// Whether it is still to be found out what clients of the legacy era are offered.
-    pub(crate) fn is_unmet(&self, modern: &UpstreamState) -> bool {
-        knows_other_era(modern)
+    pub(crate) fn is_undetermined(&self, modern: &UpstreamState) -> bool {
+        may_support_legacy(modern)
             && match &*self.lock() {
                 LegacySideState::Unopened => true,
-                LegacySideState::Open(side) => !side.inner().status().settled,
+                LegacySideState::Open(side) => !side.inner().status().startup_complete,
                 LegacySideState::Refused(since) => since.elapsed() >= ASK_AGAIN,
             }
     }
@@ -67,7 +67,7 @@ impl LegacySide {
     }
 
     /// The side itself, where it is a process of its own that has to be told of subscriptions, too.
-    pub(crate) fn own_process(&self) -> Option<Arc<Upstream>> {
+    pub(crate) fn separate_process(&self) -> Option<Arc<Upstream>> {
         let LegacySideState::Open(side) = &*self.lock() else { return None };
         side.settings().transport.is_command().then(|| Arc::clone(side))
     }
@@ -81,7 +81,7 @@ impl LegacySide {
     }
 
     fn open(&self, modern: &UpstreamState) -> Option<Arc<Upstream>> {
-        if !knows_other_era(modern) {
+        if !may_support_legacy(modern) {
             return None;
         }
         let mut side = self.lock();
@@ -96,7 +96,7 @@ impl LegacySide {
         Some(opened)
     }
 
-    fn refuse(&self, refused: &Arc<Upstream>) {
+    fn mark_refused(&self, refused: &Arc<Upstream>) {
         let mut side = self.lock();
         if matches!(&*side, LegacySideState::Open(open) if Arc::ptr_eq(open, refused)) {
             *side = LegacySideState::Refused(Instant::now());
@@ -110,7 +110,7 @@ impl LegacySide {
 
 /// Whether the server may have a side that it is not spoken to on: it answered in the modern era, and nothing says that it
 /// has to be that one.
-fn knows_other_era(modern: &UpstreamState) -> bool {
+fn may_support_legacy(modern: &UpstreamState) -> bool {
     let is_modern = || modern.live.load().as_ref().is_some_and(|live| live.is_modern());
-    modern.settings.era.is_none() && modern.visitor.is_none() && is_modern()
+    modern.settings.era.is_none() && modern.dedicated_client.is_none() && is_modern()
 }

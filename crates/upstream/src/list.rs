@@ -43,15 +43,15 @@ pub(crate) async fn fetch_offer(
     }
     let has: ServerCapabilities = serde_json::from_str(live.server.capabilities.get())
         .map_err(|error| WireError::Protocol(format!("its capabilities make no sense: {error}")))?;
-    let mut offer = SourceOffer { completes: has.completions.is_some(), ..SourceOffer::default() };
+    let mut offer = SourceOffer { supports_completion: has.completions.is_some(), ..SourceOffer::default() };
     let mut reserved = live.definitions.reserve();
     if has.tools.is_some() && wanted.contains(&ServerListKind::Tools) {
         let tools = fetch_pages(live, ServerListKind::Tools, &mut reserved).await?.items;
-        offer.tools = tools.into_iter().flat_map(|tool| offered(settings, tool)).collect();
+        offer.tools = tools.into_iter().flat_map(|tool| build_tool_offers(settings, tool)).collect();
     }
     // What cannot be read of its requirements is left out: it must not be offered without them.
     let permissions = |what: &str, definition: &RawValue| match meta::permissions(definition) {
-        Ok(more) => Some(joined(settings.permissions.clone(), more)),
+        Ok(more) => Some(merge_permissions(settings.permissions.clone(), more)),
         Err(why) => {
             tracing::warn!(server = %settings.name, what, why, "something was left out");
             None
@@ -87,19 +87,19 @@ pub(crate) async fn fetch_offer(
 }
 
 /// The tool as it is offered, and its older versions, unless the configuration leaves it out.
-fn offered(settings: &ServerSettings, definition: Raw) -> Vec<ToolOffer> {
+fn build_tool_offers(settings: &ServerSettings, definition: Raw) -> Vec<ToolOffer> {
     let (definition, older) = meta::split_versions(definition);
-    let name = name_of(&definition);
+    let name = definition_name(&definition);
     // Another name would be another tool, which has not been listed.
-    let older = older.into_iter().filter(|definition| name_of(definition) == name);
+    let older = older.into_iter().filter(|definition| definition_name(definition) == name);
     std::iter::once(definition)
         .chain(older)
-        .filter_map(|definition| offered_as(settings, &name, definition))
+        .filter_map(|definition| build_tool_offer(settings, &name, definition))
         .collect()
 }
 
 /// A tool without a name is the catalog's to complain about.
-fn name_of(definition: &RawValue) -> String {
+fn definition_name(definition: &RawValue) -> String {
     #[derive(Deserialize)]
     struct NamedDefinition {
         name: Option<String>,
@@ -108,7 +108,7 @@ fn name_of(definition: &RawValue) -> String {
     named.and_then(|named| named.name).unwrap_or_default()
 }
 
-fn offered_as(settings: &ServerSettings, name: &str, definition: Raw) -> Option<ToolOffer> {
+fn build_tool_offer(settings: &ServerSettings, name: &str, definition: Raw) -> Option<ToolOffer> {
     let any = |globs: &[String]| globs.iter().any(|pattern| Glob::from(pattern.as_str()).matches(name));
     let wanted = settings.enabled_tools.as_deref().is_none_or(any);
     if !wanted || any(&settings.disabled_tools) {
@@ -122,7 +122,7 @@ fn offered_as(settings: &ServerSettings, name: &str, definition: Raw) -> Option<
     }
     // The server knows best what its tools may do, so it can demand more than the configuration does, and never less.
     let permissions = match meta::permissions(&definition) {
-        Ok(more) => joined(permissions, more),
+        Ok(more) => merge_permissions(permissions, more),
         Err(why) => {
             tracing::warn!(server = %settings.name, tool = name, why, "a tool was left out");
             return None;
@@ -132,7 +132,7 @@ fn offered_as(settings: &ServerSettings, name: &str, definition: Raw) -> Option<
     Some(ToolOffer { definition, permissions, metadata, hooks, listing })
 }
 
-fn joined(mut permissions: Vec<String>, more: Vec<String>) -> Vec<String> {
+fn merge_permissions(mut permissions: Vec<String>, more: Vec<String>) -> Vec<String> {
     for one in more {
         if !permissions.contains(&one) {
             permissions.push(one);
@@ -180,9 +180,9 @@ pub struct PagedList {
     /// How many requests it took.
     pub pages: usize,
     /// Why not everything was read, if it was not.
-    pub cut: Option<String>,
+    pub truncated_reason: Option<String>,
     /// How many pages had no list at all.
-    pub without: usize,
+    pub pages_without_list: usize,
     /// The bytes that the items take up, where they are not part of what a source offers. Whoever keeps the items, or
     /// parts of them, keeps this too.
     pub reserved: Option<Arc<DefinitionReservation>>,
@@ -202,7 +202,7 @@ pub(crate) async fn fetch_pages(
     // Cursors may be long, so only their hashes are kept.
     let (mut seen, hashing) = (HashSet::new(), RandomState::new());
     let mut cursor: Option<String> = None;
-    let (turns, mut turn, other_lists) = (reserved.turns(), None, reserved.bytes());
+    let (turns, mut turn, other_lists) = (reserved.large_list_semaphore(), None, reserved.bytes());
     loop {
         if turn.is_none() && reserved.is_large() {
             let now = match turns.try_acquire() {
@@ -226,12 +226,13 @@ pub(crate) async fn fetch_pages(
         if let Some(cursor) = &cursor {
             params.set("cursor", to_raw(cursor));
         }
-        let page = live.ask(method, params).await?;
+        let page = live.request(method, params).await?;
         reserved.grow(page.get().len()).map_err(|over| WireError::TooLarge(over.to_string()))?;
-        let ListPage { next, full, has } = page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
+        let ListPage { next, truncated: full, has_list: has } =
+            page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
         all.pages += 1;
-        all.without += usize::from(!has);
-        all.cut = match next {
+        all.pages_without_list += usize::from(!has);
+        all.truncated_reason = match next {
             _ if full => Some(format!("not more than {MOST} are read")),
             None => return Ok(all),
             Some(_) if all.items.len() >= MOST => Some(format!("not more than {MOST} are read")),
@@ -252,13 +253,13 @@ pub(crate) async fn fetch_pages(
 
 /// The schemas of the tools that demand that parameters are mirrored in headers, and do so in a way that can be met.
 pub(crate) fn collect_header_schemas(definitions: &[Raw]) -> HeaderSchemas {
-    let demanding = definitions.iter().filter_map(|definition| demands(definition));
+    let demanding = definitions.iter().filter_map(|definition| header_schema(definition));
     demanding.filter_map(|(name, schema)| Some((name, schema.ok()?))).collect()
 }
 
 /// The tool's name, and the schema whose parameters it wants mirrored or why they cannot be; nothing if it does not
 /// ask for that.
-fn demands(definition: &RawValue) -> Option<(String, Result<Raw, String>)> {
+fn header_schema(definition: &RawValue) -> Option<(String, Result<Raw, String>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Tool {
@@ -277,7 +278,7 @@ fn demands(definition: &RawValue) -> Option<(String, Result<Raw, String>)> {
 /// client over HTTP, and gives back the schemas of those that demand it.
 pub(crate) fn retain_mirrorable_tools(offer: &mut SourceOffer, server: &str) -> HeaderSchemas {
     let mut schemas = HeaderSchemas::new();
-    offer.tools.retain(|tool| match demands(&tool.definition) {
+    offer.tools.retain(|tool| match header_schema(&tool.definition) {
         None => true,
         Some((name, Ok(schema))) => {
             // Older versions of a tool come after it.
@@ -300,7 +301,7 @@ mod tests {
     use toolyard_hub::SourceName;
     use toolyard_hub::json::to_raw;
 
-    use super::offered;
+    use super::build_tool_offers;
     use crate::settings::{CommandSettings, EnvInheritance, ServerSettings, TransportSettings};
 
     fn settings() -> ServerSettings {
@@ -318,7 +319,7 @@ mod tests {
 
     /// The name, the version and the permissions of what a definition becomes.
     fn become_of(definition: &Value) -> Vec<(String, Value, Vec<String>)> {
-        let offers = offered(&settings(), to_raw(definition));
+        let offers = build_tool_offers(&settings(), to_raw(definition));
         let told = offers.into_iter().map(|offer| {
             let definition: Value = serde_json::from_str(offer.definition.get()).unwrap();
             assert_eq!(definition["_meta"].get("dev.toolyard/versions"), None);

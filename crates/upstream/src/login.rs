@@ -20,7 +20,7 @@ pub(crate) struct PendingLogin {
 }
 
 /// Begins a login, or finds the one that is under way; gives back the address to open.
-pub(crate) async fn begin(
+pub(crate) async fn begin_login(
     inner: &Arc<UpstreamState>,
     commands: &mpsc::Sender<Command>,
 ) -> Result<String, LoginError> {
@@ -57,11 +57,11 @@ pub(crate) async fn begin(
             *login = Some(PendingLogin { address: address.clone(), task });
             Ok(address)
         }
-        error = failure => Err(told(inner, error.ok())),
+        error = failure => Err(to_login_error(inner, error.ok())),
     }
 }
 
-fn told(inner: &UpstreamState, error: Option<AuthError>) -> LoginError {
+fn to_login_error(inner: &UpstreamState, error: Option<AuthError>) -> LoginError {
     match error {
         Some(AuthError::NothingToDo(why)) => LoginError::NothingToDo(why.to_owned()),
         Some(error) => LoginError::Failed {

@@ -30,14 +30,14 @@ pub(crate) struct ServerQuestion {
     /// The calls that it may be about. Looked up when it came: by the time it is dealt with, others may have begun, and
     /// one that it was about may be over.
     pub(crate) calls: CallSnapshot,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 /// What the connection's owner must deal with.
 #[derive(Debug)]
 pub(crate) struct ServerNotifications {
-    pub(crate) lists: Arc<Notify>,
-    pub(crate) updated: mpsc::Receiver<String>,
+    pub(crate) lists_changed: Arc<Notify>,
+    pub(crate) updated_resources: mpsc::Receiver<String>,
     pub(crate) questions: mpsc::Receiver<ServerQuestion>,
 }
 
@@ -54,12 +54,12 @@ pub(crate) fn build_listener(
     let changed = Arc::clone(&lists);
     let listener: ServerMessageHandler = Arc::new(move |said| match said {
         ServerMessage::Notification(notification, tag) => match notification.method.as_str() {
-            "notifications/progress" => progress(&calls, &notification, tape.violations()),
-            "notifications/message" => log(&calls, &notification, tag, tape.violations()),
+            "notifications/progress" => handle_progress(&calls, &notification, tape.violations()),
+            "notifications/message" => handle_log_message(&calls, &notification, tag, tape.violations()),
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => changed.notify_one(),
-            "notifications/resources/updated" => match read(notification.params.as_deref()) {
+            "notifications/resources/updated" => match parse_params(notification.params.as_deref()) {
                 Some(ResourceUpdatedParams { uri }) if uri.len() <= LONGEST_URI => drop(update.try_send(uri)),
                 Some(_) => {}
                 None => tape.violations().add("notifications/resources/updated must have a `uri`"),
@@ -70,8 +70,8 @@ pub(crate) fn build_listener(
             let bytes = request.params.as_ref().map_or(0, |params| params.get().len()) + request.method.len();
             let units = u32::try_from(bytes / UNIT + 1).unwrap_or(u32::MAX);
             let asked = Arc::clone(&room).try_acquire_many_owned(units).ok().is_some_and(|room| {
-                let calls = calls.in_flight(tag);
-                question.try_send(ServerQuestion { request, calls, _room: room }).is_ok()
+                let calls = calls.snapshot(tag);
+                question.try_send(ServerQuestion { request, calls, _permit: room }).is_ok()
             });
             if !asked {
                 tracing::warn!(
@@ -83,15 +83,15 @@ pub(crate) fn build_listener(
         // A caller that is connected to us is let go of as we are, so that it polls, too.
         ServerMessage::Paused { tag, retry, returned } => {
             if let Some(flight) = calls.get(tag) {
-                flight.heard.notify_one();
-                flight.client.offer_pause(StreamPause { retry, returned });
+                flight.activity.notify_one();
+                flight.client.try_send_pause(StreamPause { retry, returned });
             }
         }
         ServerMessage::UnparsableLine(line) => {
             tracing::debug!(server = name, line, "a line that is no message")
         }
     });
-    (listener, ServerNotifications { lists, updated, questions })
+    (listener, ServerNotifications { lists_changed: lists, updated_resources: updated, questions })
 }
 
 #[derive(Deserialize)]
@@ -99,11 +99,11 @@ struct ResourceUpdatedParams {
     uri: String,
 }
 
-fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
+fn parse_params<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(params?.get()).ok()
 }
 
-fn progress(calls: &InFlightCalls, notification: &RpcNotification, violations: &Violations) {
+fn handle_progress(calls: &InFlightCalls, notification: &RpcNotification, violations: &Violations) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct ProgressParams {
@@ -112,7 +112,7 @@ fn progress(calls: &InFlightCalls, notification: &RpcNotification, violations: &
         total: Option<f64>,
         message: Option<String>,
     }
-    let Some(said) = read::<ProgressParams>(notification.params.as_deref()) else {
+    let Some(said) = parse_params::<ProgressParams>(notification.params.as_deref()) else {
         violations.add(
             "notifications/progress must have the `progressToken` of the request and a number as `progress`",
         );
@@ -120,8 +120,8 @@ fn progress(calls: &InFlightCalls, notification: &RpcNotification, violations: &
     };
     // A token that is none of ours, or whose call is over, is nobody's.
     if let Some(flight) = calls.get(said.progress_token) {
-        flight.heard.notify_one();
-        flight.client.progress(Progress {
+        flight.activity.notify_one();
+        flight.client.report_progress(Progress {
             progress: said.progress,
             total: said.total,
             message: said.message,
@@ -129,7 +129,12 @@ fn progress(calls: &InFlightCalls, notification: &RpcNotification, violations: &
     }
 }
 
-fn log(calls: &InFlightCalls, notification: &RpcNotification, tag: Option<u64>, violations: &Violations) {
+fn handle_log_message(
+    calls: &InFlightCalls,
+    notification: &RpcNotification,
+    tag: Option<u64>,
+    violations: &Violations,
+) {
     #[derive(Deserialize)]
     struct LogMessageParams {
         level: LogLevel,
@@ -138,7 +143,7 @@ fn log(calls: &InFlightCalls, notification: &RpcNotification, tag: Option<u64>, 
     }
     // A line that could be about several clients' calls is shown to none of them.
     let flight: Option<Arc<InFlightCall>> = tag.and_then(|tag| calls.get(tag)).or_else(|| calls.get_only());
-    let Some(said) = read::<LogMessageParams>(notification.params.as_deref()) else {
+    let Some(said) = parse_params::<LogMessageParams>(notification.params.as_deref()) else {
         violations.add("notifications/message must have a `level` of the protocol and `data`");
         return;
     };

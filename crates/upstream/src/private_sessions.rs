@@ -48,10 +48,10 @@ pub(crate) struct PrivateSession {
     connection: OnceCell<LiveConnection>,
     /// How many calls use it, those included that wait for it to be opened.
     users: AtomicUsize,
-    used: Mutex<Instant>,
-    attended: AtomicBool,
+    last_used: Mutex<Instant>,
+    watched: AtomicBool,
     /// Cancelled when it is to be ended.
-    over: CancellationToken,
+    closed: CancellationToken,
 }
 
 /// A session in use.
@@ -68,17 +68,17 @@ impl SessionLease<'_> {
     }
 
     /// It is gone: no call is given it again.
-    pub(crate) fn forget(self) {
-        self.sessions.end(&self.session);
+    pub(crate) fn discard(self) {
+        self.sessions.close_session(&self.session);
     }
 }
 
 impl Drop for SessionLease<'_> {
     fn drop(&mut self) {
-        *self.session.used.lock() = Instant::now();
+        *self.session.last_used.lock() = Instant::now();
         let last = self.session.users.fetch_sub(1, Ordering::AcqRel) == 1;
-        if last && self.session.is_spent() {
-            self.sessions.end(&self.session);
+        if last && self.session.is_exhausted() {
+            self.sessions.close_session(&self.session);
         }
     }
 }
@@ -86,20 +86,22 @@ impl Drop for SessionLease<'_> {
 impl PrivateSession {
     /// Whether no call may use it after those that do. A server may still ask about a call that was given up; where the
     /// next call may be of another client, that question would reach the wrong one.
-    fn is_spent(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         match self.connection.get() {
             None => true,
-            Some(live) => matches!(self.owner, Owner::Principal { .. }) && live.calls.has_given_up(),
+            Some(live) => matches!(self.owner, Owner::Principal { .. }) && live.calls.has_abandoned_calls(),
         }
     }
 
-    fn is_free_for(&self, owner: &Owner) -> bool {
+    fn is_available_to(&self, owner: &Owner) -> bool {
         let idle = || self.users.load(Ordering::Acquire) == 0;
-        self.owner == *owner && !self.over.is_cancelled() && (matches!(owner, Owner::Client { .. }) || idle())
+        self.owner == *owner
+            && !self.closed.is_cancelled()
+            && (matches!(owner, Owner::Client { .. }) || idle())
     }
 
     fn last_used(&self) -> Instant {
-        *self.used.lock()
+        *self.last_used.lock()
     }
 
     /// Ends the connection and what was started for it, politely at first, within two seconds.
@@ -109,7 +111,7 @@ impl PrivateSession {
             let _ = timeout(GOODBYE, post.end_session()).await;
         }
         if let Some(child) = &live.child {
-            child.end_quickly().await;
+            child.stop_quickly().await;
         }
     }
 }
@@ -138,10 +140,10 @@ impl PrivateSessions {
             let alone = DedicatedConnectionParams {
                 common: &inner.common,
                 settings: &inner.settings,
-                authoriser: &inner.authoriser,
+                authorizer: &inner.authorizer,
                 abilities: &abilities,
                 era: Some(shared.server.version.era()),
-                tape: &inner.tape,
+                message_log: &inner.message_log,
                 credentials: CredentialPolicy::Granted,
             };
             connect_dedicated(alone).await.map(|(live, _)| live)
@@ -150,11 +152,11 @@ impl PrivateSessions {
         if let Err(refused) = opened {
             let message =
                 format!("cannot open a private session with {}: {}", inner.settings.name, refused.reason);
-            used.forget();
+            used.discard();
             return Err(HubError::new(ErrorKind::CannotConnect, message));
         }
-        if !used.session.attended.swap(true, Ordering::AcqRel) {
-            let attending = attend(Arc::downgrade(self), Arc::clone(&used.session), ended);
+        if !used.session.watched.swap(true, Ordering::AcqRel) {
+            let attending = watch_session(Arc::downgrade(self), Arc::clone(&used.session), ended);
             self.tasks.spawn(attending);
         }
         Ok(used)
@@ -164,7 +166,7 @@ impl PrivateSessions {
     /// away again.
     fn reserve(self: &Arc<Self>, owner: Owner, name: &str) -> Result<SessionLease<'_>, HubError> {
         let mut open = self.lock();
-        let found = open.iter().find(|session| session.is_free_for(&owner)).cloned();
+        let found = open.iter().find(|session| session.is_available_to(&owner)).cloned();
         let session = match found {
             Some(session) => session,
             None => {
@@ -173,9 +175,9 @@ impl PrivateSessions {
                     owner,
                     connection: OnceCell::new(),
                     users: AtomicUsize::new(0),
-                    used: Mutex::new(Instant::now()),
-                    attended: AtomicBool::new(false),
-                    over: CancellationToken::new(),
+                    last_used: Mutex::new(Instant::now()),
+                    watched: AtomicBool::new(false),
+                    closed: CancellationToken::new(),
                 });
                 open.push(Arc::clone(&session));
                 session
@@ -185,8 +187,8 @@ impl PrivateSessions {
         Ok(SessionLease { sessions: self, session })
     }
 
-    fn end(&self, session: &Arc<PrivateSession>) {
-        session.over.cancel();
+    fn close_session(&self, session: &Arc<PrivateSession>) {
+        session.closed.cancel();
         self.lock().retain(|open| !Arc::ptr_eq(open, session));
     }
 
@@ -199,16 +201,16 @@ impl PrivateSessions {
         };
         self.lock().retain(|session| {
             if old(session) {
-                session.over.cancel();
+                session.closed.cancel();
             }
-            !session.over.is_cancelled()
+            !session.closed.is_cancelled()
         });
     }
 
     /// Ends all of them; done when what was started for them is gone.
-    pub(crate) async fn end_all(&self) {
+    pub(crate) async fn close_all(&self) {
         for session in self.lock().drain(..) {
-            session.over.cancel();
+            session.closed.cancel();
         }
         self.tasks.close();
         self.tasks.wait().await;
@@ -228,7 +230,7 @@ fn make_room(open: &mut Vec<Arc<PrivateSession>>, name: &str) -> Result<(), HubE
     let idle = open.iter().enumerate().filter(|(_, session)| session.users.load(Ordering::Acquire) == 0);
     match idle.min_by_key(|(_, session)| session.last_used()).map(|(at, _)| at) {
         Some(at) => {
-            open.remove(at).over.cancel();
+            open.remove(at).closed.cancel();
             Ok(())
         }
         None => {
@@ -239,7 +241,7 @@ fn make_room(open: &mut Vec<Arc<PrivateSession>>, name: &str) -> Result<(), HubE
 }
 
 /// Stays with an open session until it breaks, is told to end, or the client's session with us has ended; then ends it.
-async fn attend(
+async fn watch_session(
     sessions: Weak<PrivateSessions>,
     session: Arc<PrivateSession>,
     ended: Option<CancellationToken>,
@@ -258,10 +260,10 @@ async fn attend(
     };
     tokio::select! {
         () = client_gone => {}
-        () = session.over.cancelled() => {}
+        () = session.closed.cancelled() => {}
         () = broken => {}
     }
-    session.over.cancel();
+    session.closed.cancel();
     if let Some(sessions) = sessions.upgrade() {
         sessions.lock().retain(|open| !Arc::ptr_eq(open, &session));
     }

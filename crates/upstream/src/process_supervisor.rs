@@ -21,7 +21,7 @@ use watch::{ProcessWatcher, SupervisorEvent};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisedCommand {
     /// The process to outlive by no more than it takes to clean up.
-    pub watch: u32,
+    pub parent_pid: u32,
     pub program: OsString,
     pub args: Vec<OsString>,
 }
@@ -58,7 +58,7 @@ pub fn supervise_process(kept: &SupervisedCommand) -> Result<u8, SupervisorError
     let _ = setsid();
     set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
     // From here on a signal is noticed and not obeyed, so that nothing can be started and then be left alone.
-    let watch = ProcessWatcher::new(kept.watch)?;
+    let watch = ProcessWatcher::new(kept.parent_pid)?;
     let mut command = Command::new(&kept.program);
     command.args(&kept.args).process_group(0);
     let started = command.spawn();
@@ -68,12 +68,12 @@ pub fn supervise_process(kept: &SupervisedCommand) -> Result<u8, SupervisorError
     };
     let mut tree = terminate::ProcessTree::new(program);
     // Whoever reads its output must see the end of it when the program closes it, and not when we do.
-    let _ = let_go_of_streams();
+    let _ = redirect_stdio_to_null();
     // Told to end, or left alone, it does not wait for the program.
     while tree.status().is_none() && watch.next()? == SupervisorEvent::ChildExit {
         tree.reap();
     }
-    tree.end(&watch);
+    tree.terminate(&watch);
     Ok(tree.status().map_or(128 + 9, code))
 }
 
@@ -82,7 +82,7 @@ fn code(status: WaitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-fn let_go_of_streams() -> io::Result<()> {
+fn redirect_stdio_to_null() -> io::Result<()> {
     let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;

@@ -14,11 +14,11 @@ struct Process {
 
 /// Everything below a process, however deep, and whatever group or session it made for itself.
 pub(crate) fn descendants(of: Pid) -> Vec<Pid> {
-    below(&processes(), of.as_raw_nonzero().get())
+    descendants_in(&processes(), of.as_raw_nonzero().get())
 }
 
 /// Everything in a session.
-pub(crate) fn members(session: Pid) -> Vec<Pid> {
+pub(crate) fn session_members(session: Pid) -> Vec<Pid> {
     let session = session.as_raw_nonzero().get();
     let members = processes().into_iter().filter(|process| process.session == session);
     members.filter_map(|process| Pid::from_raw(process.pid)).collect()
@@ -42,7 +42,7 @@ fn parse(stat: &[u8]) -> Option<Process> {
     Some(Process { pid, parent, session })
 }
 
-fn below(all: &[Process], top: i32) -> Vec<Pid> {
+fn descendants_in(all: &[Process], top: i32) -> Vec<Pid> {
     let mut found = vec![top];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
@@ -58,7 +58,7 @@ fn below(all: &[Process], top: i32) -> Vec<Pid> {
 mod tests {
     use rustix::process::Pid;
 
-    use super::{Process, below, parse};
+    use super::{Process, descendants_in, parse};
 
     #[test]
     fn reads_a_process_whatever_it_is_called() {
@@ -74,9 +74,10 @@ mod tests {
     fn finds_everything_below_and_nothing_else() {
         let process = |pid, parent| Process { pid, parent, session: 1 };
         let all = [process(4, 3), process(3, 2), process(2, 1), process(5, 1), process(6, 2), process(1, 0)];
-        let found: Vec<_> = below(&all, 2).into_iter().map(|pid: Pid| pid.as_raw_nonzero().get()).collect();
+        let found: Vec<_> =
+            descendants_in(&all, 2).into_iter().map(|pid: Pid| pid.as_raw_nonzero().get()).collect();
         assert_eq!(found, [3, 6, 4]);
         // What was read while processes came and went may be a circle.
-        assert_eq!(below(&[process(8, 9), process(9, 8)], 8).len(), 1);
+        assert_eq!(descendants_in(&[process(8, 9), process(9, 8)], 8).len(), 1);
     }
 }

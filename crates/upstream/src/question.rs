@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use toolyard_hub::json::{Object, mentions, to_raw};
+use toolyard_hub::json::{Object, contains_text, to_raw};
 use toolyard_hub::{ClientCapabilities, HubError, Question, QuestionKind, Raw};
 use toolyard_wire::{McpClient, RpcError, code};
 
@@ -32,7 +32,7 @@ pub(crate) enum QuestionRouting {
 }
 
 /// Answers the questions of a legacy server for as long as it is polled.
-pub(crate) async fn answer_all(
+pub(crate) async fn answer_questions(
     client: Arc<McpClient>,
     calls: Arc<InFlightCalls>,
     whom: QuestionRouting,
@@ -45,7 +45,7 @@ pub(crate) async fn answer_all(
                 Some(question) => {
                     let (client, calls, whom) = (Arc::clone(&client), Arc::clone(&calls), whom.clone());
                     open.spawn(async move {
-                        let answer = answer(&calls, &whom, &question).await;
+                        let answer = answer_question(&calls, &whom, &question).await;
                         let _ = client.respond(&question.request.id, &answer).await;
                     });
                 }
@@ -56,7 +56,7 @@ pub(crate) async fn answer_all(
     }
 }
 
-async fn answer(
+async fn answer_question(
     calls: &InFlightCalls,
     whom: &QuestionRouting,
     question: &ServerQuestion,
@@ -69,7 +69,7 @@ async fn answer(
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
     let (respondent, sharing) = match whom {
         QuestionRouting::Shared(sharing) => (question.calls.respondent(kind), Some(sharing)),
-        QuestionRouting::Caller => (question.calls.respondent_on_private(kind), None),
+        QuestionRouting::Caller => (question.calls.private_respondent(kind), None),
     };
     if let (QuestionKind::Roots, Some(sharing)) = (kind, sharing) {
         // What a server is told about roots it may keep, and those of one client are not those of the others.
@@ -81,7 +81,7 @@ async fn answer(
         // Some servers ask for the roots as soon as they are met. The client that the connection is for is asked on its
         // next call, which is the first chance to ask it.
         (Respondent::NoCall, QuestionKind::Roots, None) => {
-            adopted = tokio::time::timeout(NEXT_CALL, calls.adopt()).await.ok();
+            adopted = tokio::time::timeout(NEXT_CALL, calls.adopt_question()).await.ok();
             let flight = adopted.as_ref().and_then(|adopted| adopted.flight().cloned());
             match flight.filter(|flight| flight.client.capabilities().supports(kind)) {
                 Some(flight) => flight,
@@ -90,16 +90,16 @@ async fn answer(
         }
         (_, QuestionKind::Roots, _) => return Ok(no_roots()),
         (Respondent::Unable, ..) => {
-            return Err(unanswered(&request.method, "the client of the call cannot answer it"));
+            return Err(unanswerable_error(&request.method, "the client of the call cannot answer it"));
         }
         (Respondent::NoCall, ..) => {
-            return Err(unanswered(&request.method, "no call is in flight that it could be about"));
+            return Err(unanswerable_error(&request.method, "no call is in flight that it could be about"));
         }
         (Respondent::Ambiguous(able), ..) => {
             if let Some(sharing) = sharing {
                 sharing.abort_ambiguous_calls(kind, &request.method, &able);
             }
-            return Err(unanswered(
+            return Err(unanswerable_error(
                 &request.method,
                 "calls of several clients are in flight, and it is not clear whose it is about",
             ));
@@ -108,7 +108,7 @@ async fn answer(
     let _asking = flight.begin_question();
     // The legacy era has no names for questions; a modern client needs them to tell several apart.
     let question = Question { key: flight.next_key(), kind, params };
-    let answers = flight.client.ask(vec![question]).await.map_err(|error| refused(&error))?;
+    let answers = flight.client.ask(vec![question]).await.map_err(|error| refusal_error(&error))?;
     let answer = answers.into_iter().next().map(|(_, answer)| answer);
     drop(adopted);
     answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))
@@ -119,12 +119,12 @@ fn no_roots() -> Raw {
     to_raw(&json!({"roots": []}))
 }
 
-fn unanswered(method: &str, why: &str) -> RpcError {
+fn unanswerable_error(method: &str, why: &str) -> RpcError {
     RpcError::new(code::INVALID_REQUEST, format!("{method} has no answer: {why}"))
 }
 
-fn refused(error: &HubError) -> RpcError {
-    RpcError::new(code::INVALID_REQUEST, error.sentence())
+fn refusal_error(error: &HubError) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, error.message_with_suggestion())
 }
 
 fn kind(method: &str, params: &RawValue) -> Option<QuestionKind> {
@@ -169,7 +169,7 @@ pub(crate) fn parse_input_required(result: &RawValue) -> Result<Option<InputRequ
         params: Option<Raw>,
     }
     // A cheap look first: finished answers are the rule, and may be large.
-    if !mentions(result, "input_required") {
+    if !contains_text(result, "input_required") {
         return Ok(None);
     }
     let Ok(answer) = serde_json::from_str::<Answer>(result.get()) else { return Ok(None) };

@@ -28,9 +28,9 @@ pub struct ServerSettings {
     /// Whether clients share one session with it.
     pub sessions: SessionSharing,
     /// How long it may take until it has connected and listed what it offers.
-    pub start_time: Duration,
+    pub start_timeout: Duration,
     /// How long a call may be silent; progress starts the clock anew.
-    pub call_time: Duration,
+    pub call_timeout: Duration,
     /// Headers of our own callers that are handed on to it. None unless named.
     pub forward_headers: Vec<String>,
     pub auth: ServerAuthSettings,
@@ -49,8 +49,8 @@ impl ServerSettings {
             tool_permissions: BTreeMap::new(),
             era: None,
             sessions: SessionSharing::Auto,
-            start_time: Duration::from_secs(30),
-            call_time: Duration::from_secs(120),
+            start_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_secs(120),
             forward_headers: Vec::new(),
             auth: ServerAuthSettings::default(),
         }
@@ -96,7 +96,7 @@ impl TransportSettings {
         match self {
             Self::Command(_) => "stdio",
             Self::Url(UrlSettings { kind: UrlKind::Any, .. }) => "streamable-http",
-            Self::Url(UrlSettings { kind: UrlKind::OldSse, .. }) => "sse",
+            Self::Url(UrlSettings { kind: UrlKind::LegacySse, .. }) => "sse",
         }
     }
 }
@@ -148,7 +148,7 @@ pub enum UrlKind {
     #[default]
     Any,
     /// The old HTTP+SSE transport.
-    OldSse,
+    LegacySse,
 }
 
 /// How we prove who we are to a server, beside static headers.

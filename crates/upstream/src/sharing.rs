@@ -17,33 +17,33 @@ pub(crate) struct SharingState {
     server: SourceName,
     mode: SessionSharing,
     /// The kinds of questions, as bits, that clients who can answer them are asked in private sessions.
-    private: AtomicU8,
+    private_kinds: AtomicU8,
 }
 
 impl SharingState {
     pub(crate) fn new(settings: &ServerSettings) -> Self {
-        let private = AtomicU8::new(0);
-        Self { server: settings.name.clone(), mode: settings.sessions, private }
+        let private_kinds = AtomicU8::new(0);
+        Self { server: settings.name.clone(), mode: settings.sessions, private_kinds }
     }
 
     /// What the shared connection says that its client can be asked: everything, because some client can be.
-    pub(crate) fn abilities(&self) -> ClientCapabilities {
+    pub(crate) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities { elicit_form: true, elicit_url: true, sample: true, roots: true, log_level: None }
     }
 
     /// Whether the client of this call has a private session with the server.
-    pub(crate) fn wants_private(&self, shared: &LiveConnection, call: &SourceCall) -> bool {
+    pub(crate) fn needs_private_session(&self, shared: &LiveConnection, call: &SourceCall) -> bool {
         match self.mode {
             SessionSharing::Shared => false,
             // Over modern HTTP there are no sessions.
             SessionSharing::PerClient => !shared.is_modern() || matches!(*shared.client, McpClient::Stdio(_)),
             // A modern server asks in its answers, so whose question it is is always clear.
-            SessionSharing::Auto => !shared.is_modern() && self.asks_privately(call),
+            SessionSharing::Auto => !shared.is_modern() && self.client_needs_private_session(call),
         }
     }
 
-    fn asks_privately(&self, call: &SourceCall) -> bool {
-        let private = self.private.load(Ordering::Relaxed);
+    fn client_needs_private_session(&self, call: &SourceCall) -> bool {
+        let private = self.private_kinds.load(Ordering::Relaxed);
         // A session that can be asked in some calls is used by all calls of its client, so that all see the same state.
         let session = call.record.context.client_session.as_ref();
         let abilities = session.map_or(call.client.capabilities(), |session| session.capabilities());
@@ -52,9 +52,9 @@ impl SharingState {
 
     /// From now on clients that can answer this kind of question have private sessions.
     pub(crate) fn require_private_sessions(&self, kind: QuestionKind) {
-        let before = self.private.fetch_or(bit(kind), Ordering::Relaxed);
+        let before = self.private_kinds.fetch_or(bit(kind), Ordering::Relaxed);
         if self.mode == SessionSharing::Auto && before & bit(kind) == 0 {
-            let (server, kind) = (&self.server, word(kind));
+            let (server, kind) = (&self.server, kind_label(kind));
             tracing::info!(%server, kind, "clients that can answer get private sessions");
         }
     }
@@ -79,7 +79,7 @@ impl SharingState {
                     format!("call again: from now on this client has a session of its own with {server}")
                 }
             };
-            flight.stop(HubError::new(ErrorKind::ToolFailed, message).suggest(next));
+            flight.abort(HubError::new(ErrorKind::ToolFailed, message).with_suggestion(next));
         }
     }
 }
@@ -96,7 +96,7 @@ fn bit(kind: QuestionKind) -> u8 {
     }
 }
 
-fn word(kind: QuestionKind) -> &'static str {
+fn kind_label(kind: QuestionKind) -> &'static str {
     match kind {
         QuestionKind::ElicitForm => "form",
         QuestionKind::ElicitUrl => "url",

@@ -13,7 +13,7 @@ use crate::connect::{ConnectError, authorize_retry, connect, short_reason};
 use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::list::{self, ServerListKind};
 use crate::notifications::ServerNotifications;
-use crate::question::{QuestionRouting, answer_all};
+use crate::question::{QuestionRouting, answer_questions};
 use crate::subscribe::keep_subscribed;
 use crate::upstream::{ConnectionRole, UpstreamState};
 
@@ -40,8 +40,8 @@ pub(crate) enum Command {
 enum DisconnectReason {
     Broken(String),
     /// The server is there but does not know our session any more.
-    Forgotten,
-    Told(Command),
+    SessionLost,
+    Command(Command),
 }
 
 pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Receiver<Command>) {
@@ -50,42 +50,46 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
     let mut disabled = !inner.settings.enabled;
     loop {
         if std::mem::take(&mut disabled) {
-            match idle(&inner, &mut commands).await {
-                Command::Stop => return stopped(&inner),
+            match wait_while_disabled(&inner, &mut commands).await {
+                Command::Stop => return set_stopped(&inner),
                 Command::Reconnect | Command::Disable => {}
             }
         }
         inner.set_status(SourceStatus::new(SourceState::Starting, false));
         let began = tokio::select! {
-            began = start(&inner, known) => began,
+            began = connect_with_auth(&inner, known) => began,
             told = commands.recv() => match told {
                 Some(Command::Reconnect) => continue,
                 Some(Command::Disable) => {
                     disabled = true;
                     continue;
                 }
-                Some(Command::Stop) | None => return stopped(&inner),
+                Some(Command::Stop) | None => return set_stopped(&inner),
             },
         };
         let refused = match began {
             Ok((live, heard)) => {
                 wait = FIRST_WAIT;
                 known = Some(live.server.version.era());
-                let over = attend(&inner, &live, heard, &mut commands).await;
+                let over = watch_connection(&inner, &live, heard, &mut commands).await;
                 let stderr = live.stderr();
                 inner.live.store(None);
                 match over {
-                    DisconnectReason::Told(_) => drop(tokio::join!(inner.own.end_all(), end(live))),
+                    DisconnectReason::Command(_) => {
+                        tokio::join!(inner.private_sessions.close_all(), close_connection(live));
+                    }
                     // Private sessions are connections of their own: they notice themselves whether they are affected.
-                    DisconnectReason::Broken(_) | DisconnectReason::Forgotten => end(live).await,
+                    DisconnectReason::Broken(_) | DisconnectReason::SessionLost => {
+                        close_connection(live).await
+                    }
                 }
                 match over {
-                    DisconnectReason::Told(Command::Stop) => return stopped(&inner),
-                    DisconnectReason::Told(Command::Disable) => {
+                    DisconnectReason::Command(Command::Stop) => return set_stopped(&inner),
+                    DisconnectReason::Command(Command::Disable) => {
                         disabled = true;
                         continue;
                     }
-                    DisconnectReason::Told(Command::Reconnect) | DisconnectReason::Forgotten => continue,
+                    DisconnectReason::Command(Command::Reconnect) | DisconnectReason::SessionLost => continue,
                     DisconnectReason::Broken(why) => ConnectError { stderr, ..ConnectError::new(why) },
                 }
             }
@@ -96,24 +100,27 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
             Err(refused) => refused,
         };
         let retry_at = Instant::now() + jittered(wait);
-        let state =
-            if refused.needs_person { SourceState::NeedsAuthorization } else { SourceState::Retrying };
+        let state = if refused.requires_user_action {
+            SourceState::NeedsAuthorization
+        } else {
+            SourceState::Retrying
+        };
         tracing::warn!(server = %inner.settings.name, reason = refused.reason, "not connected");
         inner.set_status(SourceStatus {
             suggestion: refused.suggestion(&inner.settings),
             reason: Some(refused.reason),
             stderr: refused.stderr,
-            retry_at: (!refused.needs_person).then_some(retry_at),
+            retry_at: (!refused.requires_user_action).then_some(retry_at),
             transport: Some(inner.settings.transport.transport_name()),
-            authorization: inner.authorization(state).await,
+            authorization: inner.auth_status_or_unsupported(state).await,
             ..SourceStatus::new(state, true)
         });
         wait = (wait * 2).min(LONGEST_WAIT);
-        let told = match refused.needs_person {
+        let told = match refused.requires_user_action {
             // Trying again changes nothing until somebody logs in.
             true => tokio::select! {
                 told = commands.recv() => told,
-                () = inner.authoriser.wait_for_login() => Some(Command::Reconnect),
+                () = inner.authorizer.wait_for_login() => Some(Command::Reconnect),
             },
             false => {
                 tokio::time::timeout_at(retry_at, commands.recv()).await.unwrap_or(Some(Command::Reconnect))
@@ -122,13 +129,13 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
         match told {
             Some(Command::Reconnect) => {}
             Some(Command::Disable) => disabled = true,
-            Some(Command::Stop) | None => return stopped(&inner),
+            Some(Command::Stop) | None => return set_stopped(&inner),
         }
     }
 }
 
 /// Offers nothing until somebody wants it again.
-async fn idle(inner: &UpstreamState, commands: &mut mpsc::Receiver<Command>) -> Command {
+async fn wait_while_disabled(inner: &UpstreamState, commands: &mut mpsc::Receiver<Command>) -> Command {
     inner.set_offer(SourceOffer::default(), HeaderSchemas::new());
     inner.set_status(SourceStatus::new(SourceState::Disabled, true));
     loop {
@@ -139,7 +146,7 @@ async fn idle(inner: &UpstreamState, commands: &mut mpsc::Receiver<Command>) -> 
     }
 }
 
-fn stopped(inner: &UpstreamState) {
+fn set_stopped(inner: &UpstreamState) {
     inner.set_status(SourceStatus::new(SourceState::Disabled, true));
 }
 
@@ -150,54 +157,56 @@ fn jittered(wait: Duration) -> Duration {
     wait.mul_f64(0.75 + f64::from(nanos % 1_000) / 2_000.0)
 }
 
-async fn start(
+async fn connect_with_auth(
     inner: &UpstreamState,
     known: Option<Era>,
 ) -> Result<(Arc<LiveConnection>, ServerNotifications), ConnectError> {
-    let time = inner.settings.start_time;
+    let time = inner.settings.start_timeout;
     let slow = || ConnectError::timed_out(&inner.settings);
     let mut tries = 0;
     loop {
-        let seen = inner.authoriser.token_generation();
-        let began = tokio::time::timeout(time, begin(inner, known)).await;
+        let seen = inner.authorizer.token_generation();
+        let began = tokio::time::timeout(time, connect_and_list(inner, known)).await;
         let refused = match began.unwrap_or_else(|_| Err(slow())) {
             Ok(begun) => return Ok(begun),
             Err(refused) => refused,
         };
         // What a person takes to log in is not the server's time.
-        authorize_retry(&inner.authoriser, &inner.settings, refused, seen, &mut tries).await?;
+        authorize_retry(&inner.authorizer, &inner.settings, refused, seen, &mut tries).await?;
     }
 }
 
-async fn begin(
+async fn connect_and_list(
     inner: &UpstreamState,
     known: Option<Era>,
 ) -> Result<(Arc<LiveConnection>, ServerNotifications), ConnectError> {
-    let (abilities, whom) = match &inner.visitor {
-        Some(visitor) => (visitor.abilities.clone(), QuestionRouting::Caller),
-        None => (inner.sharing.abilities(), QuestionRouting::Shared(Arc::clone(&inner.sharing))),
+    let (abilities, whom) = match &inner.dedicated_client {
+        Some(visitor) => (visitor.capabilities.clone(), QuestionRouting::Caller),
+        None => (inner.sharing.capabilities(), QuestionRouting::Shared(Arc::clone(&inner.sharing))),
     };
     let met =
-        connect(&inner.common, &inner.settings, &inner.authoriser, &abilities, known, &inner.tape).await;
+        connect(&inner.common, &inner.settings, &inner.authorizer, &abilities, known, &inner.message_log)
+            .await;
     let met = match (met, known) {
         // It may have been replaced by one of the other era.
         (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() && inner.settings.era.is_none() => {
             tracing::debug!(reason = refused.reason, "trying both eras again");
-            connect(&inner.common, &inner.settings, &inner.authoriser, &abilities, None, &inner.tape).await
+            connect(&inner.common, &inner.settings, &inner.authorizer, &abilities, None, &inner.message_log)
+                .await
         }
         (met, _) => met,
     };
     let (mut live, mut heard) = met?;
     let (_, nothing) = mpsc::channel(1);
     let questions = std::mem::replace(&mut heard.questions, nothing);
-    let answering = answer_all(Arc::clone(&live.client), Arc::clone(&live.calls), whom, questions);
+    let answering = answer_questions(Arc::clone(&live.client), Arc::clone(&live.calls), whom, questions);
     live.tasks.spawn(answering);
     // Nobody waits for what it says unasked.
-    drop(live.listen(inner.settings.name.as_str()));
+    drop(live.spawn_listener(inner.settings.name.as_str()));
     let (offer, mirrored) = read_offer(inner, &live)
         .await
         .map_err(|failure| ConnectError { stderr: live.stderr(), ..ConnectError::from(failure) })?;
-    if let (Some(child), Some(feed)) = (&live.child, inner.feed()) {
+    if let (Some(child), Some(feed)) = (&live.child, inner.notifier()) {
         child.forward_stderr(Arc::new(move |line: &str| feed.stderr(line)));
     }
     let live = Arc::new(live);
@@ -207,7 +216,7 @@ async fn begin(
         transport: Some(live.client.transport()),
         version: Some(live.server.version.as_str()),
         era: Some(live.server.version.era().as_str()),
-        authorization: inner.authorization(SourceState::Ready).await,
+        authorization: inner.auth_status_or_unsupported(SourceState::Ready).await,
         server_info: live.server.info.clone(),
         ..SourceStatus::new(SourceState::Ready, true)
     });
@@ -218,7 +227,7 @@ async fn read_offer(
     inner: &UpstreamState,
     live: &LiveConnection,
 ) -> Result<(SourceOffer, HeaderSchemas), WireError> {
-    let wanted = inner.visitor.as_ref().map(|visitor| visitor.lists.as_slice());
+    let wanted = inner.dedicated_client.as_ref().map(|visitor| visitor.lists.as_slice());
     let mut offer = list::fetch_offer(live, &inner.settings, wanted.unwrap_or(&ServerListKind::ALL)).await?;
     let mut mirrored = HeaderSchemas::new();
     if live.is_modern() && matches!(*live.client, McpClient::StreamableHttp(_)) {
@@ -228,7 +237,7 @@ async fn read_offer(
 }
 
 /// Stays with a connection until it is over.
-async fn attend(
+async fn watch_connection(
     inner: &Arc<UpstreamState>,
     live: &Arc<LiveConnection>,
     mut heard: ServerNotifications,
@@ -240,18 +249,18 @@ async fn attend(
     loop {
         tokio::select! {
             why = live.client.closed() => return DisconnectReason::Broken(why),
-            () = inner.lost.notified() => return DisconnectReason::Forgotten,
-            command = commands.recv() => return DisconnectReason::Told(command.unwrap_or(Command::Stop)),
+            () = inner.session_lost.notified() => return DisconnectReason::SessionLost,
+            command = commands.recv() => return DisconnectReason::Command(command.unwrap_or(Command::Stop)),
             () = &mut subscription => {}
-            Some(uri) = heard.updated.recv() => inner.resource_updated(&uri),
-            () = heard.lists.notified() => {
-                if let Some(over) = unless_told(commands, list_again(inner, live, &heard)).await {
+            Some(uri) = heard.updated_resources.recv() => inner.resource_updated(&uri),
+            () = heard.lists_changed.notified() => {
+                if let Some(over) = run_until_command(commands, refresh_offer(inner, live, &heard)).await {
                     return over;
                 }
             }
             _ = ping.tick() => {
-                inner.own.sweep();
-                if let Some(over) = unless_told(commands, ping_once(live)).await {
+                inner.private_sessions.sweep();
+                if let Some(over) = run_until_command(commands, check_alive(live)).await {
                     return over;
                 }
             }
@@ -260,30 +269,30 @@ async fn attend(
 }
 
 /// Does something that the server may take long for. A command that comes meanwhile, such as to stop, ends it.
-async fn unless_told(
+async fn run_until_command(
     commands: &mut mpsc::Receiver<Command>,
     work: impl Future<Output = Option<DisconnectReason>>,
 ) -> Option<DisconnectReason> {
     tokio::select! {
         over = work => over,
-        command = commands.recv() => Some(DisconnectReason::Told(command.unwrap_or(Command::Stop))),
+        command = commands.recv() => Some(DisconnectReason::Command(command.unwrap_or(Command::Stop))),
     }
 }
 
 /// Reads the lists again. If that fails, what was offered before stays, and the status says why.
-async fn list_again(
+async fn refresh_offer(
     inner: &Arc<UpstreamState>,
     live: &LiveConnection,
     heard: &ServerNotifications,
 ) -> Option<DisconnectReason> {
-    quiet(heard).await;
-    let why = match tokio::time::timeout(inner.settings.start_time, read_offer(inner, live)).await {
+    wait_for_quiet(heard).await;
+    let why = match tokio::time::timeout(inner.settings.start_timeout, read_offer(inner, live)).await {
         Ok(Ok((offer, mirrored))) => {
             inner.set_warning(None);
             inner.set_offer(offer, mirrored);
             return None;
         }
-        Ok(Err(WireError::SessionGone)) => return Some(DisconnectReason::Forgotten),
+        Ok(Err(WireError::SessionGone)) => return Some(DisconnectReason::SessionLost),
         Ok(Err(failure)) => short_reason(&failure),
         Err(_) => ConnectError::timed_out(&inner.settings).reason,
     };
@@ -293,38 +302,40 @@ async fn list_again(
     None
 }
 
-async fn ping_once(live: &LiveConnection) -> Option<DisconnectReason> {
-    match tokio::time::timeout(PONG, is_there(live)).await {
+async fn check_alive(live: &LiveConnection) -> Option<DisconnectReason> {
+    match tokio::time::timeout(PONG, send_ping(live)).await {
         Ok(Ok(())) => None,
-        Ok(Err(WireError::SessionGone)) => Some(DisconnectReason::Forgotten),
+        Ok(Err(WireError::SessionGone)) => Some(DisconnectReason::SessionLost),
         Ok(Err(failure)) => Some(DisconnectReason::Broken(ConnectError::from(failure).reason)),
         Err(_) => Some(DisconnectReason::Broken("it does not answer any more".to_owned())),
     }
 }
 
 /// Waits until no further change has been announced for a moment.
-async fn quiet(heard: &ServerNotifications) {
+async fn wait_for_quiet(heard: &ServerNotifications) {
     let latest = Instant::now() + NEVER_QUIET;
-    while Instant::now() < latest && tokio::time::timeout(QUIET, heard.lists.notified()).await.is_ok() {}
+    while Instant::now() < latest && tokio::time::timeout(QUIET, heard.lists_changed.notified()).await.is_ok()
+    {
+    }
 }
 
 /// Asks a server whether it is there. An error from it is an answer too.
-async fn is_there(live: &LiveConnection) -> Result<(), WireError> {
+async fn send_ping(live: &LiveConnection) -> Result<(), WireError> {
     let method = if live.is_modern() { "server/discover" } else { "ping" };
-    match live.ask(method, Object::default()).await {
+    match live.request(method, Object::default()).await {
         Ok(_) | Err(WireError::Rpc(_)) => Ok(()),
         Err(failure) => Err(failure),
     }
 }
 
 /// Ends a session politely, then what was started for it.
-async fn end(live: Arc<LiveConnection>) {
+async fn close_connection(live: Arc<LiveConnection>) {
     if let McpClient::StreamableHttp(post) = &*live.client {
         let _ = tokio::time::timeout(Duration::from_secs(3), post.end_session()).await;
     }
     if let Some(mut live) = Arc::into_inner(live)
         && let Some(child) = live.child.take()
     {
-        child.end(Duration::from_secs(2)).await;
+        child.stop(Duration::from_secs(2)).await;
     }
 }

@@ -46,7 +46,7 @@ pub struct Upstream {
 #[derive(Debug, Clone)]
 pub struct DedicatedClient {
     /// What it can be asked.
-    pub abilities: ClientCapabilities,
+    pub capabilities: ClientCapabilities,
     /// What it wants to see; the rest is not asked for.
     pub lists: Vec<ServerListKind>,
 }
@@ -57,21 +57,21 @@ pub(crate) struct UpstreamState {
     pub(crate) common: UpstreamContext,
     pub(crate) settings: ServerSettings,
     /// The only client of this connection; without one, all clients share it.
-    pub(crate) visitor: Option<DedicatedClient>,
-    pub(crate) authoriser: Arc<Authorizer>,
+    pub(crate) dedicated_client: Option<DedicatedClient>,
+    pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) live: ArcSwapOption<LiveConnection>,
     pub(crate) mirrored: ArcSwap<HeaderSchemas>,
-    pub(crate) own: Arc<PrivateSessions>,
+    pub(crate) private_sessions: Arc<PrivateSessions>,
     pub(crate) sharing: Arc<SharingState>,
-    pub(crate) tape: Arc<MessageLog>,
+    pub(crate) message_log: Arc<MessageLog>,
     pub(crate) published: PublishedSource,
     /// The login that is under way, if one is.
     pub(crate) login: tokio::sync::Mutex<Option<PendingLogin>>,
     /// Resources that the yard has subscriptions to.
-    pub(crate) watched: Mutex<BTreeSet<String>>,
-    pub(crate) watch_changed: Notify,
+    pub(crate) subscriptions: Mutex<BTreeSet<String>>,
+    pub(crate) subscriptions_changed: Notify,
     /// A call found out that the session is gone.
-    pub(crate) lost: Notify,
+    pub(crate) session_lost: Notify,
     pub(crate) role: ConnectionRole,
     was_ready: AtomicBool,
 }
@@ -88,42 +88,42 @@ pub(crate) enum ConnectionRole {
 impl Upstream {
     /// Begins to connect in the background. Must be called inside a runtime.
     pub fn start(settings: ServerSettings, common: UpstreamContext) -> Arc<Self> {
-        Self::begin(settings, common, None)
+        Self::start_main(settings, common, None)
     }
 
     /// The same for one client alone. It can be asked on this very connection, so that it never needs another.
-    pub fn start_for(
+    pub fn start_dedicated(
         settings: ServerSettings,
         common: UpstreamContext,
         visitor: DedicatedClient,
     ) -> Arc<Self> {
-        Self::begin(settings, common, Some(visitor))
+        Self::start_main(settings, common, Some(visitor))
     }
 
     /// The legacy side of a server that is spoken to in the modern era: the same credentials, the same transcript.
     pub(crate) fn start_legacy_side(settings: ServerSettings, modern: &UpstreamState) -> Arc<Self> {
-        let (authoriser, tape) = (Arc::clone(&modern.authoriser), Arc::clone(&modern.tape));
+        let (authoriser, tape) = (Arc::clone(&modern.authorizer), Arc::clone(&modern.message_log));
         let side =
-            Self::run(settings, modern.common.clone(), None, ConnectionRole::LegacySide, authoriser, tape);
-        if let Some(feed) = modern.feed() {
+            Self::spawn(settings, modern.common.clone(), None, ConnectionRole::LegacySide, authoriser, tape);
+        if let Some(feed) = modern.notifier() {
             side.attach(feed);
         }
         if side.inner.settings.transport.is_command() {
-            *side.inner.lock_watched() = modern.lock_watched().clone();
+            *side.inner.lock_subscriptions() = modern.lock_subscriptions().clone();
         }
         side
     }
 
-    fn begin(
+    fn start_main(
         settings: ServerSettings,
         common: UpstreamContext,
         visitor: Option<DedicatedClient>,
     ) -> Arc<Self> {
         let authoriser = Authorizer::new(&settings, &common.auth);
-        Self::run(settings, common, visitor, ConnectionRole::Main, authoriser, Arc::default())
+        Self::spawn(settings, common, visitor, ConnectionRole::Main, authoriser, Arc::default())
     }
 
-    fn run(
+    fn spawn(
         settings: ServerSettings,
         common: UpstreamContext,
         visitor: Option<DedicatedClient>,
@@ -133,21 +133,21 @@ impl Upstream {
     ) -> Arc<Self> {
         let state = if settings.enabled { SourceState::Starting } else { SourceState::Disabled };
         let inner = Arc::new(UpstreamState {
-            authoriser,
+            authorizer: authoriser,
             common,
-            visitor,
+            dedicated_client: visitor,
             role,
             was_ready: AtomicBool::new(false),
             live: ArcSwapOption::empty(),
             mirrored: ArcSwap::default(),
-            own: Arc::default(),
+            private_sessions: Arc::default(),
             sharing: Arc::new(SharingState::new(&settings)),
-            tape,
+            message_log: tape,
             published: PublishedSource::new(SourceStatus::new(state, !settings.enabled)),
             login: tokio::sync::Mutex::default(),
-            watched: Mutex::default(),
-            watch_changed: Notify::new(),
-            lost: Notify::new(),
+            subscriptions: Mutex::default(),
+            subscriptions_changed: Notify::new(),
+            session_lost: Notify::new(),
             settings,
         });
         let (commands, received) = mpsc::channel(COMMANDS);
@@ -166,7 +166,7 @@ impl Upstream {
 
     /// Connects anew, at once.
     pub fn reconnect(&self) {
-        self.end_legacy_side();
+        self.stop_legacy_side();
         let _ = self.commands.try_send(Command::Reconnect);
     }
 
@@ -177,7 +177,7 @@ impl Upstream {
 
     /// Whether a person could log in to it. Asks on the network.
     pub async fn offers_login(&self) -> bool {
-        self.inner.authoriser.offers_login().await
+        self.inner.authorizer.offers_login().await
     }
 
     /// Ends the connection, and everything that was started for it.
@@ -186,11 +186,11 @@ impl Upstream {
             legacy.stop_supervisor().await;
         }
         self.stop_supervisor().await;
-        self.inner.authoriser.finish().await;
+        self.inner.authorizer.wait_for_renewals().await;
     }
 
     /// Has the legacy side end in the background; it is opened again when it is needed.
-    fn end_legacy_side(&self) {
+    fn stop_legacy_side(&self) {
         if let Some(legacy) = self.legacy.take() {
             // A queue that is full has a command in it that ends the connection, too, or its supervisor is gone.
             let _ = legacy.commands.try_send(Command::Stop);
@@ -213,7 +213,7 @@ impl Upstream {
     async fn call_in_era(&self, call: SourceCall) -> Result<Outcome, HubError> {
         if call.record.context.era == ClientEra::Legacy && self.inner.role == ConnectionRole::Main {
             // Which eras the server knows is clear once it is connected to; why it is not is said below.
-            let _ = self.inner.shared().await;
+            let _ = self.inner.shared_connection().await;
             // Rare, and large: what it needs is not carried by every call.
             if let Some(legacy) = Box::pin(self.legacy.get(&self.inner)).await {
                 return legacy.inner.call(call).await;
@@ -230,13 +230,13 @@ impl UpstreamState {
 
     /// How we stand with a server in this state. One that is connected to and never asked has nothing to log in to.
     async fn auth_status(&self, state: SourceState) -> Result<AuthStatus, AuthError> {
-        let status = self.authoriser.status().await?;
+        let status = self.authorizer.status().await?;
         let unasked = status == AuthStatus::NotLoggedIn && state == SourceState::Ready;
         Ok(if unasked { AuthStatus::Unsupported } else { status })
     }
 
     /// The same, where what was kept of it can be read.
-    pub(crate) async fn authorization(&self, state: SourceState) -> AuthStatus {
+    pub(crate) async fn auth_status_or_unsupported(&self, state: SourceState) -> AuthStatus {
         self.auth_status(state).await.unwrap_or(AuthStatus::Unsupported)
     }
 
@@ -262,7 +262,7 @@ impl UpstreamState {
         self.published.set_offer(offer);
     }
 
-    pub(crate) fn feed(&self) -> Option<SourceNotifier> {
+    pub(crate) fn notifier(&self) -> Option<SourceNotifier> {
         self.published.notifier().cloned()
     }
 
@@ -279,26 +279,27 @@ impl UpstreamState {
 
     /// Waits until it is connected, or is known not to be.
     pub(crate) async fn wait_settled(&self) {
-        let is_known =
-            |status: &SourceStatus| (status.settled && status.state != SourceState::Starting).then_some(());
+        let is_known = |status: &SourceStatus| {
+            (status.startup_complete && status.state != SourceState::Starting).then_some(())
+        };
         self.published.wait_for(is_known).await
     }
 
-    pub(crate) fn lock_watched(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.watched.lock()
+    pub(crate) fn lock_subscriptions(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.subscriptions.lock()
     }
 
     /// The shared connection; waits for it while it is being made for the first time.
-    async fn shared(&self) -> Result<Arc<LiveConnection>, HubError> {
+    async fn shared_connection(&self) -> Result<Arc<LiveConnection>, HubError> {
         let or_given_up = |status: &SourceStatus| match self.live.load_full() {
             Some(live) => Some(Ok(live)),
-            None if status.state == SourceState::Starting && !status.settled => None,
-            None => Some(Err(self.not_there(status))),
+            None if status.state == SourceState::Starting && !status.startup_complete => None,
+            None => Some(Err(self.unavailable_error(status))),
         };
         self.published.wait_for(or_given_up).await
     }
 
-    fn not_there(&self, status: &SourceStatus) -> HubError {
+    fn unavailable_error(&self, status: &SourceStatus) -> HubError {
         let name = &self.settings.name;
         let reason = status.reason.as_deref().unwrap_or("it is not running");
         let error =
@@ -306,7 +307,7 @@ impl UpstreamState {
         match status.state {
             // The reason says what to do.
             SourceState::NeedsAuthorization => error,
-            SourceState::Disabled => error.suggest("enable it in the configuration"),
+            SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
             _ => with_stderr(error, &status.stderr),
         }
     }
@@ -317,14 +318,15 @@ impl UpstreamState {
         // A session that is gone is opened once more, and a challenge is met once: neither time did the call reach
         // anybody, so it may be sent again.
         loop {
-            self.authoriser.ensure_fresh().await;
-            let seen = self.authoriser.token_generation();
-            let shared = self.shared().await?;
-            let own = match self.visitor.is_none() && self.sharing.wants_private(&shared, &call) {
-                // Rare, and large: what it needs is not carried by every call.
-                true => Some(Box::pin(self.own.take(self, &shared, &call)).await?),
-                false => None,
-            };
+            self.authorizer.ensure_fresh().await;
+            let seen = self.authorizer.token_generation();
+            let shared = self.shared_connection().await?;
+            let own =
+                match self.dedicated_client.is_none() && self.sharing.needs_private_session(&shared, &call) {
+                    // Rare, and large: what it needs is not carried by every call.
+                    true => Some(Box::pin(self.private_sessions.take(self, &shared, &call)).await?),
+                    false => None,
+                };
             let live = own.as_ref().and_then(SessionLease::live).unwrap_or(&shared);
             let mirrored = self.mirrored.load();
             let sender = CallSender { live, settings: &self.settings, mirrored: &mirrored };
@@ -334,9 +336,9 @@ impl UpstreamState {
             };
             if let UpstreamError::Wire(failure) = &error {
                 match Challenge::from_error(failure) {
-                    Some(_) if challenged => return Err(self.unauthorised(&AuthError::TokensRejected)),
+                    Some(_) if challenged => return Err(self.unauthorized_error(&AuthError::TokensRejected)),
                     Some(challenge) => {
-                        Box::pin(self.meet(&challenge, seen)).await?;
+                        Box::pin(self.answer_challenge(&challenge, seen)).await?;
                         challenged = true;
                         continue;
                     }
@@ -348,37 +350,40 @@ impl UpstreamState {
             {
                 gone = true;
                 match own {
-                    Some(own) => own.forget(),
+                    Some(own) => own.discard(),
                     None => self.await_new_session(&shared).await,
                 }
                 continue;
             }
             let error = sender.hub_error(error, &call);
             if let (ErrorKind::ConnectionLost, Some(own)) = (error.kind(), own) {
-                own.forget();
+                own.discard();
             }
             return Err(error);
         }
     }
 
-    async fn meet(&self, challenge: &Challenge, seen: u64) -> Result<(), HubError> {
-        self.authoriser.answer_challenge(challenge, seen).await.map_err(|error| self.unauthorised(&error))
+    async fn answer_challenge(&self, challenge: &Challenge, seen: u64) -> Result<(), HubError> {
+        self.authorizer
+            .answer_challenge(challenge, seen)
+            .await
+            .map_err(|error| self.unauthorized_error(&error))
     }
 
-    fn unauthorised(&self, error: &AuthError) -> HubError {
+    fn unauthorized_error(&self, error: &AuthError) -> HubError {
         let name = &self.settings.name;
         let told = HubError::new(ErrorKind::CannotConnect, format!("{name} refuses the call: {error}"));
-        error.suggestion(name.as_str()).into_iter().fold(told, HubError::suggest)
+        error.suggestion(name.as_str()).into_iter().fold(told, HubError::with_suggestion)
     }
 
     /// Tells the supervisor that this session is gone, and waits until it has another or has given up.
     async fn await_new_session(&self, gone: &Arc<LiveConnection>) {
-        self.lost.notify_one();
+        self.session_lost.notify_one();
         let another = self.published.wait_for(|status| match self.live.load_full() {
             Some(live) => (!Arc::ptr_eq(&live, gone)).then_some(()),
             None => (status.state != SourceState::Starting).then_some(()),
         });
-        let _ = tokio::time::timeout(self.settings.start_time, another).await;
+        let _ = tokio::time::timeout(self.settings.start_timeout, another).await;
     }
 }
 
@@ -416,28 +421,28 @@ impl Source for Upstream {
     }
 
     fn discover_era(&self, era: ClientEra) -> Option<BoxFuture<'_, ()>> {
-        if era == ClientEra::Newest || !self.legacy.is_unmet(&self.inner) {
+        if era == ClientEra::Newest || !self.legacy.is_undetermined(&self.inner) {
             return None;
         }
         Some(Box::pin(async { drop(self.legacy.get(&self.inner).await) }))
     }
 
     fn watch(&self, uri: &str) {
-        if let Some(legacy) = self.legacy.own_process() {
+        if let Some(legacy) = self.legacy.separate_process() {
             legacy.watch(uri);
         }
-        let new = self.inner.watched.lock().insert(uri.to_owned());
+        let new = self.inner.subscriptions.lock().insert(uri.to_owned());
         if new {
-            self.inner.watch_changed.notify_one();
+            self.inner.subscriptions_changed.notify_one();
         }
     }
 
     fn unwatch(&self, uri: &str) {
-        if let Some(legacy) = self.legacy.own_process() {
+        if let Some(legacy) = self.legacy.separate_process() {
             legacy.unwatch(uri);
         }
-        if self.inner.watched.lock().remove(uri) {
-            self.inner.watch_changed.notify_one();
+        if self.inner.subscriptions.lock().remove(uri) {
+            self.inner.subscriptions_changed.notify_one();
         }
     }
 
@@ -449,7 +454,7 @@ impl Source for Upstream {
             SourceCommand::Enable if self.inner.status().state != SourceState::Disabled => return Ok(()),
             SourceCommand::Enable => Command::Reconnect,
         };
-        self.end_legacy_side();
+        self.stop_legacy_side();
         self.commands.try_send(command).map_err(|error| match error {
             TrySendError::Full(_) => ManageError::Busy,
             TrySendError::Closed(_) => ManageError::Unmanaged,
@@ -457,11 +462,16 @@ impl Source for Upstream {
     }
 
     fn transcript(&self, after: Option<u64>) -> Vec<TranscriptEntry> {
-        self.inner.tape.read_after(after.unwrap_or_default()).into_iter().map(said).collect()
+        self.inner
+            .message_log
+            .read_after(after.unwrap_or_default())
+            .into_iter()
+            .map(to_transcript_entry)
+            .collect()
     }
 
     fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {
-        Box::pin(login::begin(&self.inner, &self.commands))
+        Box::pin(login::begin_login(&self.inner, &self.commands))
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
@@ -469,7 +479,7 @@ impl Source for Upstream {
     }
 }
 
-fn said(taped: LoggedMessage) -> TranscriptEntry {
+fn to_transcript_entry(taped: LoggedMessage) -> TranscriptEntry {
     let direction = match taped.direction {
         toolyard_wire::WireDirection::ToServer => TranscriptDirection::ToSource,
         toolyard_wire::WireDirection::FromServer => TranscriptDirection::FromSource,

@@ -15,7 +15,7 @@ use crate::meta::{Meta, RoutingParams};
 /// JSON-RPC messages: whatever is accepted is lossless when written again, and whatever is refused has an answer.
 pub fn message(bytes: &[u8]) {
     match parse(bytes) {
-        Ok(Packet::One(message)) => check_message(&message),
+        Ok(Packet::Single(message)) => check_message(&message),
         Ok(Packet::Batch(messages)) => {
             assert!((1..=100).contains(&messages.len()), "{} messages in a batch", messages.len());
             for message in messages {
@@ -47,7 +47,7 @@ fn check_message(message: &RpcMessage) {
     let Some(written) = written else { return };
     assert!(!written.contains(['\n', '\r']), "a message must be one line: {written:?}");
     let read = match parse(written.as_bytes()) {
-        Ok(Packet::One(read)) => read,
+        Ok(Packet::Single(read)) => read,
         other => panic!("{written:?} is read as {other:?}"),
     };
     let (before, after) = (payload(message), payload(&read));

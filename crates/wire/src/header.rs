@@ -19,8 +19,8 @@ const NAME: &str = "mcp-name";
 
 /// `MCP-Protocol-Version` against `_meta`.
 pub(crate) fn check_version(headers: &HeaderMap, meta: &Meta) -> Result<(), RpcError> {
-    match (text(headers, VERSION)?, meta.version.as_deref()) {
-        (Some(header), Some(body)) if header != body => Err(differs(VERSION, header, body)),
+    match (header_text(headers, VERSION)?, meta.version.as_deref()) {
+        (Some(header), Some(body)) if header != body => Err(mismatched_header(VERSION, header, body)),
         (None, Some(_)) => Err(missing(VERSION)),
         _ => Ok(()),
     }
@@ -28,9 +28,9 @@ pub(crate) fn check_version(headers: &HeaderMap, meta: &Meta) -> Result<(), RpcE
 
 /// `Mcp-Method` against the method.
 pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcError> {
-    match text(headers, METHOD)? {
+    match header_text(headers, METHOD)? {
         Some(header) if header == method => Ok(()),
-        Some(header) => Err(differs(METHOD, header, method)),
+        Some(header) => Err(mismatched_header(METHOD, header, method)),
         None => Err(missing(METHOD)),
     }
 }
@@ -49,9 +49,9 @@ pub(crate) fn check_name(
     let body = named.and_then(|name| serde_json::from_str::<Cow<'_, str>>(name.get()).ok());
     // A request without a name has nothing to mirror; the service says what is wrong with it.
     let Some(body) = body else { return Ok(()) };
-    let header = text(headers, NAME)?.ok_or_else(|| missing(NAME))?;
+    let header = header_text(headers, NAME)?.ok_or_else(|| missing(NAME))?;
     let decoded = decode(header).ok_or_else(|| unreadable(NAME))?;
-    if decoded == body { Ok(()) } else { Err(differs(NAME, &decoded, &body)) }
+    if decoded == body { Ok(()) } else { Err(mismatched_header(NAME, &decoded, &body)) }
 }
 
 /// `Mcp-Param-*` against the arguments, for the parameters that the schema marks with `x-mcp-header`.
@@ -88,7 +88,7 @@ fn check_param(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), R
         // A value that cannot be mirrored is not expected to be; the schema says whether it may be there.
         Value::Null | Value::Array(_) | Value::Object(_) => return Ok(()),
     };
-    let said = text(headers, header)?.ok_or_else(|| missing(header))?;
+    let said = header_text(headers, header)?.ok_or_else(|| missing(header))?;
     let said = decode(said).ok_or_else(|| unreadable(header))?;
     let same = match value {
         // 42.0 and 42 are the same number.
@@ -97,7 +97,7 @@ fn check_param(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), R
         }
         _ => said == body,
     };
-    if same { Ok(()) } else { Err(differs(header, &said, &body)) }
+    if same { Ok(()) } else { Err(mismatched_header(header, &said, &body)) }
 }
 
 /// `Mcp-Method` for a request of ours.
@@ -146,7 +146,7 @@ fn mirror_properties(headers: &mut HeaderMap, schema: &Value, arguments: &Value)
 pub fn check_annotations(schema: &RawValue) -> Result<(), String> {
     let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
     let mut seen = std::collections::HashSet::new();
-    check_annotated(&schema, AnnotationPosition::Root, &mut seen)
+    check_schema_annotations(&schema, AnnotationPosition::Root, &mut seen)
 }
 
 /// Where in a schema we are: annotations count only on properties that are reached through properties alone.
@@ -157,16 +157,16 @@ enum AnnotationPosition {
     Elsewhere,
 }
 
-fn check_annotated(
+fn check_schema_annotations(
     schema: &Value,
     place: AnnotationPosition,
     seen: &mut std::collections::HashSet<String>,
 ) -> Result<(), String> {
     let Some(members) = schema.as_object() else {
         return match schema {
-            Value::Array(items) => {
-                items.iter().try_for_each(|item| check_annotated(item, AnnotationPosition::Elsewhere, seen))
-            }
+            Value::Array(items) => items
+                .iter()
+                .try_for_each(|item| check_schema_annotations(item, AnnotationPosition::Elsewhere, seen)),
             _ => Ok(()),
         };
     };
@@ -194,18 +194,18 @@ fn check_annotated(
         match (key.as_str(), value) {
             ("properties", Value::Object(properties)) if place != AnnotationPosition::Elsewhere => {
                 for property in properties.values() {
-                    check_annotated(property, AnnotationPosition::Property, seen)?;
+                    check_schema_annotations(property, AnnotationPosition::Property, seen)?;
                 }
             }
             ("const" | "default" | "enum" | "examples" | "x-mcp-header", _) => {}
-            (_, value) => check_annotated(value, AnnotationPosition::Elsewhere, seen)?,
+            (_, value) => check_schema_annotations(value, AnnotationPosition::Elsewhere, seen)?,
         }
     }
     Ok(())
 }
 
 /// The value of a header without the white space around it.
-pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     value.to_str().map(|text| Some(text.trim_matches([' ', '\t']))).map_err(|_| unreadable(name))
 }
@@ -235,7 +235,7 @@ fn unreadable(header: &str) -> RpcError {
     RpcError::header_mismatch(format!("the header {header} cannot be read"))
 }
 
-fn differs(header: &str, said: &str, body: &str) -> RpcError {
+fn mismatched_header(header: &str, said: &str, body: &str) -> RpcError {
     RpcError::header_mismatch(format!("the header {header} says {said:?}, the body says {body:?}"))
 }
 

@@ -74,7 +74,7 @@ pub enum RpcMessage {
 /// What arrived in one piece.
 #[derive(Debug)]
 pub enum Packet {
-    One(RpcMessage),
+    Single(RpcMessage),
     Batch(Vec<Result<RpcMessage, InvalidMessage>>),
 }
 
@@ -94,11 +94,11 @@ impl From<RpcError> for InvalidMessage {
 /// Parses what arrived in one piece.
 pub fn parse(bytes: &[u8]) -> Result<Packet, InvalidMessage> {
     let text = std::str::from_utf8(bytes).map_err(|error| RpcError::parse(format!("not UTF-8: {error}")))?;
-    if too_deep(bytes) {
+    if is_too_deep(bytes) {
         return Err(RpcError::invalid_request(format!("nested deeper than {DEEPEST}")).into());
     }
     if !text.trim_start().starts_with('[') {
-        return message(text).map(Packet::One);
+        return parse_message(text).map(Packet::Single);
     }
     let pieces: Vec<&RawValue> =
         serde_json::from_str(text).map_err(|error| RpcError::parse(format!("not JSON: {error}")))?;
@@ -110,13 +110,13 @@ pub fn parse(bytes: &[u8]) -> Result<Packet, InvalidMessage> {
             RpcError::invalid_request(format!("more than {LARGEST_BATCH} messages in a batch")).into()
         );
     }
-    Ok(Packet::Batch(pieces.into_iter().map(|piece| message(piece.get())).collect()))
+    Ok(Packet::Batch(pieces.into_iter().map(|piece| parse_message(piece.get())).collect()))
 }
 
 /// The messages of one piece, one by one, whether it is a batch or not.
 pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Result<RpcMessage, InvalidMessage>> {
     match parse(bytes) {
-        Ok(Packet::One(message)) => vec![Ok(message)],
+        Ok(Packet::Single(message)) => vec![Ok(message)],
         Ok(Packet::Batch(messages)) => messages,
         Err(refusal) => vec![Err(refusal)],
     }
@@ -143,7 +143,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-fn message(text: &str) -> Result<RpcMessage, InvalidMessage> {
+fn parse_message(text: &str) -> Result<RpcMessage, InvalidMessage> {
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
         Err(error) if error.is_data() => {
@@ -183,7 +183,7 @@ fn message(text: &str) -> Result<RpcMessage, InvalidMessage> {
     }
 }
 
-fn too_deep(bytes: &[u8]) -> bool {
+fn is_too_deep(bytes: &[u8]) -> bool {
     // The rule, and quickly found: there are not even that many brackets, wherever they stand. In pieces whose count
     // fits into a byte, because a processor then counts many bytes at once.
     let brackets = |piece: &[u8]| piece.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();

@@ -62,16 +62,17 @@ impl<'a> RoutingParams<'a> {
         let params = match serde_json::from_str::<Params<'a>>(params.get()) {
             Ok(params) => params,
             Err(_) => {
-                let OnlyMeta { meta } = serde_json::from_str(params.get()).map_err(|error| wrong(&error))?;
+                let OnlyMeta { meta } =
+                    serde_json::from_str(params.get()).map_err(|error| invalid_meta(&error))?;
                 Params { meta, name: None, uri: None }
             }
         };
-        let meta = params.meta.map(Meta::of).transpose()?.unwrap_or_default();
+        let meta = params.meta.map(Meta::parse).transpose()?.unwrap_or_default();
         Ok(Self { meta, name: params.name, uri: params.uri })
     }
 }
 
-fn wrong(error: &serde_json::Error) -> RpcError {
+fn invalid_meta(error: &serde_json::Error) -> RpcError {
     RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400)
 }
 
@@ -94,10 +95,10 @@ impl Meta {
         RoutingParams::read(params).map(|heading| heading.meta)
     }
 
-    fn of(meta: &RawValue) -> Result<Self, RpcError> {
-        let keys: Keys<'_> = serde_json::from_str(meta.get()).map_err(|error| wrong(&error))?;
+    fn parse(meta: &RawValue) -> Result<Self, RpcError> {
+        let keys: Keys<'_> = serde_json::from_str(meta.get()).map_err(|error| invalid_meta(&error))?;
         let text = |raw: Option<&RawValue>| {
-            raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(|error| wrong(&error))
+            raw.map(|raw| serde_json::from_str(raw.get())).transpose().map_err(|error| invalid_meta(&error))
         };
         let token = keys.progress_token.map(ToOwned::to_owned);
         if token.as_ref().is_some_and(|token| crate::message::RequestId::from_json(token).is_none()) {
@@ -116,7 +117,7 @@ impl Meta {
     }
 
     /// Whether the request says that it is of the modern era.
-    pub(crate) fn names_a_version(&self) -> bool {
+    pub(crate) fn has_version(&self) -> bool {
         self.version.is_some()
     }
 

@@ -72,7 +72,7 @@ pub struct InboundRequest<C> {
     pub caller: C,
     /// Legacy era only.
     pub session: Option<Arc<Session>>,
-    pub outlet: ClientChannel,
+    pub channel: ClientChannel,
     pub transport: RequestTransport,
     /// Cancelled when the server is shutting down: requests that never end by themselves should end now.
     pub closing: CancellationToken,
@@ -97,5 +97,17 @@ pub(crate) fn build_modern_request<C>(
 ) -> InboundRequest<C> {
     let RpcRequest { id, method, params } = request;
     let session = None;
-    InboundRequest { id, method, params, meta, version, client, caller, session, outlet, transport, closing }
+    InboundRequest {
+        id,
+        method,
+        params,
+        meta,
+        version,
+        client,
+        caller,
+        session,
+        channel: outlet,
+        transport,
+        closing,
+    }
 }

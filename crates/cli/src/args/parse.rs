@@ -14,19 +14,19 @@ pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
     Args::try_parse_from(&words).unwrap_or_else(|error| {
         let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        explained(error, &words).exit()
+        add_usage_hint(error, &words).exit()
     })
 }
 
-fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
+fn add_usage_hint(mut error: clap::Error, words: &[String]) -> clap::Error {
     let listed = match (error.kind(), error.get(ContextKind::InvalidValue)) {
         (ErrorKind::UnknownArgument, _) => None,
-        (ErrorKind::InvalidValue, Some(ContextValue::String(value))) if is_listed(words, value) => {
+        (ErrorKind::InvalidValue, Some(ContextValue::String(value))) if is_list_argument(words, value) => {
             Some(value)
         }
         _ => return error,
     };
-    let hint = match (with_dashes(words), listed) {
+    let hint = match (insert_double_dash(words), listed) {
         (Some(line), _) => format!("the command of a server goes after `--`: {line}"),
         // A word that is nearly right is told by the library.
         (None, Some(_)) if error.get(ContextKind::SuggestedValue).is_some() => return error,
@@ -41,12 +41,12 @@ fn explained(mut error: clap::Error, words: &[String]) -> clap::Error {
 }
 
 /// Whether this is what `list` was to list.
-fn is_listed(words: &[String], value: &str) -> bool {
+fn is_list_argument(words: &[String], value: &str) -> bool {
     words.get(1).is_some_and(|verb| verb == "list") && words.get(2).is_some_and(|word| word == value)
 }
 
 /// The same line with dashes before what looks like the command of a server.
-fn with_dashes(words: &[String]) -> Option<String> {
+fn insert_double_dash(words: &[String]) -> Option<String> {
     let verb = words.get(1)?.as_str();
     if words.iter().any(|word| word == "--") {
         return None;
@@ -76,11 +76,11 @@ fn with_dashes(words: &[String]) -> Option<String> {
 mod tests {
     use clap::Parser;
 
-    use super::{Args, explained};
+    use super::{Args, add_usage_hint};
 
     fn told(line: &str) -> String {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        explained(Args::try_parse_from(&words).unwrap_err(), &words).to_string()
+        add_usage_hint(Args::try_parse_from(&words).unwrap_err(), &words).to_string()
     }
 
     #[test]

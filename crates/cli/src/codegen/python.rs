@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use toolyard_program::shapes::{
-    Shape, TypeBody, TypeDeclaration, UnionSyntax, prose, python_string, python_type,
+    Shape, TypeBody, TypeDeclaration, UnionSyntax, python_string, python_type, sanitize_description,
 };
 
 use super::ToolTypes;
@@ -25,46 +25,46 @@ else:
 pub(super) fn write(tools: &[ToolTypes]) -> String {
     let mut text = HEAD.to_owned();
     for tool in tools {
-        put(&mut text, format_args!("\n# {}\n", prose(&tool.name)));
+        append(&mut text, format_args!("\n# {}\n", sanitize_description(&tool.name)));
         for declared in &tool.declared {
-            declare(&mut text, declared);
+            write_declaration(&mut text, declared);
         }
     }
     text
 }
 
-fn declare(text: &mut String, declared: &TypeDeclaration) {
-    let description = prose(&declared.description);
+fn write_declaration(text: &mut String, declared: &TypeDeclaration) {
+    let description = sanitize_description(&declared.description);
     if !description.is_empty() {
-        put(text, format_args!("# {description}\n"));
+        append(text, format_args!("# {description}\n"));
     }
     let name = &declared.name;
     match &declared.body {
         // In quotes, because a type may be named before it is there.
         TypeBody::Alias(shape) => {
-            put(text, format_args!("{name}: TypeAlias = {}\n", python_string(&say(shape))))
+            append(text, format_args!("{name}: TypeAlias = {}\n", python_string(&type_expression(shape))))
         }
         TypeBody::Record { fields, .. } => {
-            put(text, format_args!("{name} = TypedDict(\n    \"{name}\",\n    {{\n"));
+            append(text, format_args!("{name} = TypedDict(\n    \"{name}\",\n    {{\n"));
             for field in fields {
-                let description = prose(&field.description);
+                let description = sanitize_description(&field.description);
                 if !description.is_empty() {
-                    put(text, format_args!("        # {description}\n"));
+                    append(text, format_args!("        # {description}\n"));
                 }
-                let shape = python_string(&say(&field.shape));
+                let shape = python_string(&type_expression(&field.shape));
                 let shape = if field.required { shape } else { format!("NotRequired[{shape}]") };
-                put(text, format_args!("        {}: {shape},\n", python_string(&field.key)));
+                append(text, format_args!("        {}: {shape},\n", python_string(&field.key)));
             }
             text.push_str("    },\n)\n");
         }
     }
 }
 
-fn say(shape: &Shape) -> String {
+fn type_expression(shape: &Shape) -> String {
     python_type(shape, UnionSyntax::Brackets, &mut str::to_owned)
 }
 
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
+fn append(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a text cannot fail.
     let _ = text.write_fmt(what);
 }

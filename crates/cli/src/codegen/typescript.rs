@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use toolyard_program::shapes::{Shape, TypeBody, TypeDeclaration, prose};
+use toolyard_program::shapes::{Shape, TypeBody, TypeDeclaration, sanitize_description};
 
 use super::ToolTypes;
 
@@ -30,30 +30,38 @@ export function executeTool<Name extends keyof Tools>(
 pub(super) fn write(tools: &[ToolTypes]) -> String {
     let mut text = HEAD.to_owned();
     for declared in tools.iter().flat_map(|tool| &tool.declared) {
-        declare(&mut text, declared);
+        write_declaration(&mut text, declared);
     }
     text.push_str("\n/** Every tool by its name. */\nexport interface Tools {\n");
     for tool in tools {
-        let (params, result) = (say(&tool.params), say(&tool.result));
-        put(&mut text, format_args!("  {}: {{ params: {params}; result: {result} }};\n", quoted(&tool.name)));
+        let (params, result) = (type_expression(&tool.params), type_expression(&tool.result));
+        append(
+            &mut text,
+            format_args!("  {}: {{ params: {params}; result: {result} }};\n", quoted(&tool.name)),
+        );
     }
     text.push_str("}\n");
     text.push_str(TAIL);
     text
 }
 
-fn declare(text: &mut String, declared: &TypeDeclaration) {
+fn write_declaration(text: &mut String, declared: &TypeDeclaration) {
     text.push('\n');
     comment(text, "", &declared.description);
     let name = &declared.name;
     match &declared.body {
-        TypeBody::Alias(shape) => put(text, format_args!("export type {name} = {};\n", say(shape))),
+        TypeBody::Alias(shape) => {
+            append(text, format_args!("export type {name} = {};\n", type_expression(shape)))
+        }
         TypeBody::Record { fields, open } => {
-            put(text, format_args!("export interface {name} {{\n"));
+            append(text, format_args!("export interface {name} {{\n"));
             for field in fields {
                 comment(text, "  ", &field.description);
                 let mark = if field.required { "" } else { "?" };
-                put(text, format_args!("  {}{mark}: {};\n", quoted(&field.key), say(&field.shape)));
+                append(
+                    text,
+                    format_args!("  {}{mark}: {};\n", quoted(&field.key), type_expression(&field.shape)),
+                );
             }
             if *open {
                 text.push_str("  [key: string]: unknown;\n");
@@ -64,13 +72,13 @@ fn declare(text: &mut String, declared: &TypeDeclaration) {
 }
 
 fn comment(text: &mut String, indent: &str, description: &str) {
-    let description = prose(description);
+    let description = sanitize_description(description);
     if !description.is_empty() {
-        put(text, format_args!("{indent}/** {description} */\n"));
+        append(text, format_args!("{indent}/** {description} */\n"));
     }
 }
 
-fn say(shape: &Shape) -> String {
+fn type_expression(shape: &Shape) -> String {
     match shape {
         Shape::Unknown => "unknown".to_owned(),
         Shape::Null => "null".to_owned(),
@@ -78,10 +86,10 @@ fn say(shape: &Shape) -> String {
         Shape::Integer | Shape::Number => "number".to_owned(),
         Shape::Text => "string".to_owned(),
         Shape::Literal(values) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(" | "),
-        Shape::List(item) => format!("Array<{}>", say(item)),
-        Shape::Map(value) => format!("Record<string, {}>", say(value)),
+        Shape::List(item) => format!("Array<{}>", type_expression(item)),
+        Shape::Map(value) => format!("Record<string, {}>", type_expression(value)),
         Shape::Named(name) => name.clone(),
-        Shape::Union(parts) => parts.iter().map(say).collect::<Vec<_>>().join(" | "),
+        Shape::Union(parts) => parts.iter().map(type_expression).collect::<Vec<_>>().join(" | "),
     }
 }
 
@@ -90,7 +98,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
+fn append(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a text cannot fail.
     let _ = text.write_fmt(what);
 }

@@ -22,7 +22,7 @@ use crate::tool_arguments::parse_arguments;
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn run(args: CallArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
-    if let Some(fault) = two_words(&args) {
+    if let Some(fault) = server_instead_of_tool_error(&args) {
         return Err(fault);
     }
     let wish = OneShotOptions {
@@ -36,9 +36,9 @@ pub(crate) async fn run(args: CallArgs, stop: CancellationToken) -> Result<Exit,
 }
 
 /// Where somebody says `SERVER TOOL`: what they meant. Told before any server is started.
-fn two_words(args: &CallArgs) -> Option<CommandError> {
+fn server_instead_of_tool_error(args: &CallArgs) -> Option<CommandError> {
     let (server, tool) = (&args.tool, args.arguments.first()?);
-    if tool.contains('=') || !args.which.other.is_absent() || args.which.server.is_some() {
+    if tool.contains('=') || !args.which.other.is_empty() || args.which.server.is_some() {
         return None;
     }
     let config = Config::load(&args.which.config, &process_environment()).ok()?;
@@ -66,7 +66,9 @@ async fn call(args: &CallArgs, visit: &OneShotYard, stop: &CancellationToken) ->
     let made = parse_arguments(args.args.as_deref(), &args.arguments, &schema, &read_file)?;
     let what = CallTarget::Tool { name: tool.full_name.to_string(), arguments: Some(made) };
     let telling = if args.progress { ProgressMode::Lines } else { ProgressMode::Bar };
-    let performed = execute(visit, CommandCall { what, time: args.timeout, telling }, stop).await;
+    let performed =
+        execute(visit, CommandCall { target: what, timeout: args.timeout, progress_mode: telling }, stop)
+            .await;
     let performed = performed.map_err(|error| {
         let invalid = error.kind() == toolyard_hub::ErrorKind::InvalidArguments;
         let fault = CommandError::from(error);
@@ -84,9 +86,9 @@ fn show(args: &CallArgs, performed: CommandOutcome) -> Result<Exit, CommandError
     let CommandOutcome { outcome, chunks } = performed;
     let mut out = StdoutWriter::new();
     if args.json && chunks.is_empty() {
-        out.line(outcome.body.get())?;
+        out.write_line(outcome.body.get())?;
         out.flush()?;
-        return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Fine });
+        return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Success });
     }
     let mut result: Value = serde_json::from_str(outcome.body.get()).unwrap_or_default();
     // What was sent ahead is a part of the result.
@@ -96,9 +98,9 @@ fn show(args: &CallArgs, performed: CommandOutcome) -> Result<Exit, CommandError
     }
     if args.json {
         result["content"] = Value::Array(content);
-        out.line(json::to_raw(&result).get())?;
+        out.write_line(json::to_raw(&result).get())?;
         out.flush()?;
-        return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Fine });
+        return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Success });
     }
     let pieces = result_blocks(content.iter());
     if outcome.failed {
@@ -125,7 +127,7 @@ fn show(args: &CallArgs, performed: CommandOutcome) -> Result<Exit, CommandError
         }
     }
     out.flush()?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// The text of a file that an argument names.

@@ -36,20 +36,20 @@ pub(crate) async fn run(args: CompleteArgs, stop: CancellationToken) -> Result<E
         execute(&visit, CommandCall::new(what), &stop).await.map_err(|error| visit.explain(error));
     let done = performed.and_then(|performed| show(&args, performed.outcome.body.get()));
     visit.close().await;
-    done.map(|()| Exit::Fine)
+    done.map(|()| Exit::Success)
 }
 
 fn show(args: &CompleteArgs, body: &str) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     if args.json {
-        out.line(body)?;
+        out.write_line(body)?;
         return Ok(out.flush()?);
     }
     let result: Value = serde_json::from_str(body).unwrap_or_default();
     let completion = result.get("completion");
     let values = completion.and_then(|it| it.get("values")).and_then(Value::as_array).into_iter().flatten();
     for value in values.filter_map(Value::as_str) {
-        out.text(value)?;
+        out.write_text(value)?;
     }
     if completion.and_then(|it| it.get("hasMore")).and_then(Value::as_bool) == Some(true) {
         note("there are more; say more of the value");

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, CommandError> {
     let mut script = Vec::new();
     shell.write_registration(ASKED, "toolyard", "toolyard", "toolyard", &mut script)?;
     let mut out = StdoutWriter::new();
-    out.bytes(&script)?;
+    out.write_bytes(&script)?;
     out.flush()?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }

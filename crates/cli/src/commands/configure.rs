@@ -14,7 +14,7 @@ use crate::args::{AddArgs, ConfiguredServerArgs, Scope, ScopeArgs, TransportArg}
 use crate::clean::is_deceptive;
 use crate::configuration::process_environment;
 use crate::error::CommandError;
-use crate::terminal::{note, note_more};
+use crate::terminal::{note, note_detail};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Enablement {
@@ -29,8 +29,8 @@ pub(crate) fn add(args: &AddArgs) -> Result<Exit, CommandError> {
     server.pin_program(&path, around.folder());
     add_server(&path, &args.name, &server)?;
     note(&format!("added {} to {}", args.name, path.display()));
-    note_more(&format!("`toolyard list tools {}` shows what it offers", args.name));
-    Ok(Exit::Fine)
+    note_detail(&format!("`toolyard list tools {}` shows what it offers", args.name));
+    Ok(Exit::Success)
 }
 
 pub(crate) fn remove(args: &ConfiguredServerArgs) -> Result<Exit, CommandError> {
@@ -38,7 +38,7 @@ pub(crate) fn remove(args: &ConfiguredServerArgs) -> Result<Exit, CommandError> 
     let path = target(args.scope, &around)?;
     remove_server(&path, &args.name).map_err(|error| explain(error, &around))?;
     note(&format!("removed {} from {}", args.name, path.display()));
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 pub(crate) fn set_enabled(args: &ConfiguredServerArgs, switch: Enablement) -> Result<Exit, CommandError> {
@@ -48,7 +48,7 @@ pub(crate) fn set_enabled(args: &ConfiguredServerArgs, switch: Enablement) -> Re
     set_server_enabled(&path, &args.name, enabled).map_err(|error| explain(error, &around))?;
     let word = if enabled { "enabled" } else { "disabled" };
     note(&format!("{word} {} in {}", args.name, path.display()));
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// The file that a change is made to.

@@ -41,20 +41,20 @@ enum FindingLevel {
 }
 
 impl Finding {
-    fn fine(about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
+    fn ok(about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
         let (name, message) = (name.into(), message.into());
-        Self { exit: Exit::Fine, level: FindingLevel::Fine, about, name, message, fix: None }
+        Self { exit: Exit::Success, level: FindingLevel::Fine, about, name, message, fix: None }
     }
 
     fn failed(exit: Exit, about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { exit, level: FindingLevel::Failed, ..Self::fine(about, name, message) }
+        Self { exit, level: FindingLevel::Failed, ..Self::ok(about, name, message) }
     }
 
     fn warning(about: &'static str, name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { level: FindingLevel::Warning, ..Self::fine(about, name, message) }
+        Self { level: FindingLevel::Warning, ..Self::ok(about, name, message) }
     }
 
-    fn fix(self, fix: Option<String>) -> Self {
+    fn with_fix(self, fix: Option<String>) -> Self {
         Self { fix, ..self }
     }
 }
@@ -63,30 +63,30 @@ pub(crate) async fn run(args: DoctorArgs, stop: CancellationToken) -> Result<Exi
     let mut findings = Vec::new();
     let usable = args.which.other.url.is_some()
         || !args.which.other.command.is_empty()
-        || look_at_config(&args.which, &mut findings);
+        || check_config(&args.which, &mut findings);
     if usable {
-        look_at_commands(&args.which, &mut findings);
+        check_server_commands(&args.which, &mut findings);
         let visit = OneShotYard::open_quietly(
             &args.which,
             OneShotOptions::new(ServerSelection::All, &ServerListKind::ALL),
             &stop,
         )
         .await?;
-        look_at_servers(&visit, &mut findings).await;
+        check_servers(&visit, &mut findings).await;
         visit.close().await;
     }
-    look_at_machine(&mut findings).await?;
+    check_machine(&mut findings).await?;
     show(&args, &findings)?;
     // The first cause of most trouble decides: a configuration that is wrong, then who we are, then who is there.
-    let worst = [Exit::Usage, Exit::Unauthorised, Exit::Unreachable, Exit::Failed];
+    let worst = [Exit::Usage, Exit::Unauthorized, Exit::Unreachable, Exit::Failed];
     let failed = |exit: &&Exit| {
         findings.iter().any(|finding| finding.level == FindingLevel::Failed && finding.exit == **exit)
     };
-    Ok(worst.iter().find(failed).copied().unwrap_or(Exit::Fine))
+    Ok(worst.iter().find(failed).copied().unwrap_or(Exit::Success))
 }
 
 /// Whether there is a configuration to go on with.
-fn look_at_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> bool {
+fn check_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> bool {
     let around = process_environment();
     let name = match which.config.as_slice() {
         [] => toolyard_config::default_config_file(&around)
@@ -106,15 +106,15 @@ fn look_at_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> b
             (false, off) => format!("servers that it names: {servers}, of which {off} switched off"),
         };
         let fix = config.is_demo_only().then(|| "`toolyard add` or `toolyard import` makes one".to_owned());
-        let finding = if config.is_demo_only() { Finding::warning } else { Finding::fine };
-        findings.push(finding("config", &name, message).fix(fix));
+        let finding = if config.is_demo_only() { Finding::warning } else { Finding::ok };
+        findings.push(finding("config", &name, message).with_fix(fix));
     }
-    findings.extend(problems.iter().map(|problem| of_problem(problem, &name)));
+    findings.extend(problems.iter().map(|problem| config_problem_finding(problem, &name)));
     loaded.is_some()
 }
 
-fn of_problem(problem: &ConfigProblem, file: &str) -> Finding {
-    let place = match (&problem.file, &problem.place) {
+fn config_problem_finding(problem: &ConfigProblem, file: &str) -> Finding {
+    let place = match (&problem.file, &problem.location) {
         (Some(file), Some(place)) => format!("{}:{}:{}", file.display(), place.line, place.column),
         (Some(file), None) => file.display().to_string(),
         (None, _) => file.to_owned(),
@@ -125,13 +125,13 @@ fn of_problem(problem: &ConfigProblem, file: &str) -> Finding {
         ProblemSeverity::Error => Finding::failed(Exit::Usage, "config", place, message),
         ProblemSeverity::Warning => Finding::warning("config", place, message),
     };
-    finding.fix(problem.suggestion.clone())
+    finding.with_fix(problem.suggestion.clone())
 }
 
 /// Whether the programs of the servers are there at all.
-fn look_at_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
+fn check_server_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
     let Ok(config) = Config::load(&which.config, &process_environment()) else { return };
-    if !which.other.is_absent() {
+    if !which.other.is_empty() {
         return;
     }
     let wanted =
@@ -141,15 +141,14 @@ fn look_at_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
         let TransportSettings::Command(command) = &settings.transport else { continue };
         let name = settings.name.as_str();
         findings.push(match check_command(command, std::env::var_os("PATH").as_deref()) {
-            Ok(()) => Finding::fine("command", name, format!("{} is there", command.program)),
-            Err(error) => {
-                Finding::failed(Exit::Unreachable, "command", name, error.to_string()).fix(error.suggestion())
-            }
+            Ok(()) => Finding::ok("command", name, format!("{} is there", command.program)),
+            Err(error) => Finding::failed(Exit::Unreachable, "command", name, error.to_string())
+                .with_fix(error.suggestion()),
         });
     }
 }
 
-async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
+async fn check_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
     let catalog = visit.yard.catalog();
     for upstream in visit.upstreams() {
         let status = upstream.status();
@@ -165,18 +164,18 @@ async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
             status.transport.unwrap_or("an unknown transport"),
             tools.clone().count(),
         );
-        findings.push(Finding::fine("server", name, message));
-        findings.extend(authorisation(upstream).await);
+        findings.push(Finding::ok("server", name, message));
+        findings.extend(check_authorization(upstream).await);
         for tool in tools {
             if let Some(problem) = tool.schema_problem() {
                 let message = format!("the schema of {} cannot be used: {problem}", tool.full_name);
                 let fix = "its arguments are not checked; tell the author of the server".to_owned();
-                findings.push(Finding::warning("tools", name, message).fix(Some(fix)));
+                findings.push(Finding::warning("tools", name, message).with_fix(Some(fix)));
             }
             if let Some(problem) = tool.output_schema_problem() {
                 let message = format!("the output schema of {} cannot be used: {problem}", tool.full_name);
                 let fix = "its results are not checked; tell the author of the server".to_owned();
-                findings.push(Finding::warning("tools", name, message).fix(Some(fix)));
+                findings.push(Finding::warning("tools", name, message).with_fix(Some(fix)));
             }
         }
         let warnings = visit.yard.statuses().into_iter().find(|(source, _)| source == upstream.name());
@@ -189,23 +188,24 @@ async fn look_at_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
         let command = |finding: &Finding| finding.about == "command" && finding.level == FindingLevel::Failed;
         findings.iter().any(|finding| command(finding) && finding.name == trouble.server.as_str())
     };
-    let new = visit.troubles.iter().filter(|trouble| trouble.state != SourceState::Failed && !said(trouble));
-    let new: Vec<Finding> = new.map(of_trouble).collect();
+    let new =
+        visit.unavailable.iter().filter(|trouble| trouble.state != SourceState::Failed && !said(trouble));
+    let new: Vec<Finding> = new.map(unavailable_server_finding).collect();
     findings.extend(new);
 }
 
-async fn authorisation(upstream: &Upstream) -> Option<Finding> {
+async fn check_authorization(upstream: &Upstream) -> Option<Finding> {
     let name = upstream.name().as_str();
     match upstream.auth_status().await {
-        Ok(status) => status.label().map(|label| Finding::fine("authorisation", name, label)),
+        Ok(status) => status.label().map(|label| Finding::ok("authorisation", name, label)),
         Err(error) => {
             let fix = error.suggestion(name);
-            Some(Finding::failed(Exit::Unauthorised, "authorisation", name, error.to_string()).fix(fix))
+            Some(Finding::failed(Exit::Unauthorized, "authorisation", name, error.to_string()).with_fix(fix))
         }
     }
 }
 
-fn of_trouble(trouble: &UnavailableServer) -> Finding {
+fn unavailable_server_finding(trouble: &UnavailableServer) -> Finding {
     let name = trouble.server.as_str();
     let mut message = format!("it {}", trouble.describe());
     if !trouble.stderr.is_empty() {
@@ -218,26 +218,26 @@ fn of_trouble(trouble: &UnavailableServer) -> Finding {
         _ => format!("`toolyard --log debug list tools {name}` tells more of how it went"),
     });
     let about = if trouble.state == SourceState::NeedsAuthorization { "authorisation" } else { "server" };
-    Finding::failed(trouble.exit(), about, name, message).fix(Some(fix))
+    Finding::failed(trouble.exit(), about, name, message).with_fix(Some(fix))
 }
 
 /// What this machine must have: a place for logins, and what the sandbox for programs is made of.
-async fn look_at_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError> {
+async fn check_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError> {
     let around = process_environment();
     findings.push(match around.data_home() {
         Some(home) => {
             let place = home.join("toolyard");
-            Finding::fine("machine", "credentials", format!("logins are kept in {}", place.display()))
+            Finding::ok("machine", "credentials", format!("logins are kept in {}", place.display()))
         }
         None => Finding::warning("machine", "credentials", "there is no home folder, so logins are not kept")
-            .fix(Some("set HOME".to_owned())),
+            .with_fix(Some("set HOME".to_owned())),
     });
     let launcher = vec![upstream_setup::current_exe()?.into(), "sandbox".into()];
     let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
     findings.push(match engine.ready().await {
         Ok(about) if about.missing.is_empty() => {
             let message = format!("it holds: programs can run, with Python {}", about.python_version);
-            Finding::fine("machine", "sandbox", message)
+            Finding::ok("machine", "sandbox", message)
         }
         Ok(about) => {
             let missing = about.missing.join(", ");
@@ -248,7 +248,7 @@ async fn look_at_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError
         // Nothing but programs needs it.
         Err(unavailable) => {
             let message = format!("programs cannot run: {}", unavailable.reason);
-            Finding::warning("machine", "sandbox", message).fix(unavailable.suggestion)
+            Finding::warning("machine", "sandbox", message).with_fix(unavailable.suggestion)
         }
     });
     engine.stop().await;
@@ -258,7 +258,7 @@ async fn look_at_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError
 fn show(args: &DoctorArgs, findings: &[Finding]) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     if args.json {
-        out.line(&serde_json::to_string(findings).unwrap_or_default())?;
+        out.write_line(&serde_json::to_string(findings).unwrap_or_default())?;
         return Ok(out.flush()?);
     }
     for finding in findings {
@@ -269,13 +269,13 @@ fn show(args: &DoctorArgs, findings: &[Finding]) -> Result<(), CommandError> {
         };
         let mark = out.styled(Style::new().fg_color(Some(colour.into())), mark);
         let (name, message) = (clean_line(&finding.name), clean_line(&finding.message));
-        out.line(&format!("{mark} {} {name}: {message}", finding.about))?;
+        out.write_line(&format!("{mark} {} {name}: {message}", finding.about))?;
         if let Some(fix) = &finding.fix {
-            out.line(&format!("     fix: {}", clean_line(fix)))?;
+            out.write_line(&format!("     fix: {}", clean_line(fix)))?;
         }
     }
     let count = |level: FindingLevel| findings.iter().filter(|finding| finding.level == level).count();
-    out.line(&format!(
+    out.write_line(&format!(
         "{} failed, {} to look at",
         count(FindingLevel::Failed),
         count(FindingLevel::Warning)

@@ -13,7 +13,7 @@ use toolyard_hub::{
 
 use crate::clean::clean_line;
 use crate::elicitation;
-use crate::one_shot::{OneShotYard, abilities};
+use crate::one_shot::{OneShotYard, client_capabilities};
 use crate::terminal::{can_animate, note, progress_bar};
 
 /// How progress is told.
@@ -27,14 +27,14 @@ pub(super) enum ProgressMode {
 
 /// What is to be done, and how.
 pub(super) struct CommandCall {
-    pub(super) what: CallTarget,
-    pub(super) time: Option<Duration>,
-    pub(super) telling: ProgressMode,
+    pub(super) target: CallTarget,
+    pub(super) timeout: Option<Duration>,
+    pub(super) progress_mode: ProgressMode,
 }
 
 impl CommandCall {
-    pub(super) fn new(what: CallTarget) -> Self {
-        Self { what, time: None, telling: ProgressMode::Bar }
+    pub(super) fn new(target: CallTarget) -> Self {
+        Self { target, timeout: None, progress_mode: ProgressMode::Bar }
     }
 }
 
@@ -49,70 +49,74 @@ pub(super) async fn execute(
     order: CommandCall,
     stop: &CancellationToken,
 ) -> Result<CommandOutcome, HubError> {
-    let (client, mut updates) = CallerChannel::new(abilities());
-    let time = order.time.unwrap_or(Duration::MAX);
+    let (client, mut updates) = CallerChannel::new(client_capabilities());
+    let time = order.timeout.unwrap_or(Duration::MAX);
     let request = CallRequest {
         client,
         deadline: Deadline::after(time),
         cancel: stop.clone(),
         context: CallContext { front: Some(FrontName::Cli), ..CallContext::default() },
-        ..CallRequest::new(order.what, visit.principal.clone())
+        ..CallRequest::new(order.target, visit.principal.clone())
     };
-    let mut heard =
-        UpdateHandler { telling: order.telling, bar: None, chunks: Vec::new(), asking: JoinSet::new() };
+    let mut heard = UpdateHandler {
+        progress_mode: order.progress_mode,
+        bar: None,
+        chunks: Vec::new(),
+        question_tasks: JoinSet::new(),
+    };
     let call = visit.yard.call(request);
     tokio::pin!(call);
     let ended = loop {
         tokio::select! {
             biased;
-            Some(update) = updates.recv() => heard.take(update),
+            Some(update) = updates.recv() => heard.handle(update),
             ended = &mut call => break ended,
         }
     };
     while let Ok(update) = updates.try_recv() {
-        heard.take(update);
+        heard.handle(update);
     }
     heard.clear();
     Ok(CommandOutcome { outcome: ended?, chunks: heard.chunks })
 }
 
 struct UpdateHandler {
-    telling: ProgressMode,
+    progress_mode: ProgressMode,
     bar: Option<ProgressBar>,
     chunks: Vec<Value>,
-    asking: JoinSet<()>,
+    question_tasks: JoinSet<()>,
 }
 
 impl UpdateHandler {
-    fn take(&mut self, update: CallerUpdate) {
+    fn handle(&mut self, update: CallerUpdate) {
         match update {
-            CallerUpdate::Progress(progress) => self.progress(&progress),
+            CallerUpdate::Progress(progress) => self.show_progress(&progress),
             CallerUpdate::Chunk(chunk) => {
                 let text = chunk.as_str().map_or_else(|| chunk.to_string(), ToOwned::to_owned);
                 self.chunks.push(json!({"type": "text", "text": text}));
             }
             CallerUpdate::Log(line) => {
                 self.clear();
-                log(&line);
+                print_log_line(&line);
             }
             CallerUpdate::Ask(ask) => {
                 // A person cannot read a question below a bar that moves.
                 self.clear();
-                self.asking.spawn(elicitation::answer(ask));
+                self.question_tasks.spawn(elicitation::answer(ask));
             }
             CallerUpdate::Pause(_) => {}
         }
     }
 
-    fn progress(&mut self, progress: &Progress) {
+    fn show_progress(&mut self, progress: &Progress) {
         let message = progress.message.as_deref().map(clean_line).unwrap_or_default();
         if can_animate() {
             let bar = self.bar.get_or_insert_with(progress_bar);
-            bar.set_length(steps(progress.total.unwrap_or(progress.progress)));
-            bar.set_position(steps(progress.progress));
+            bar.set_length(to_bar_units(progress.total.unwrap_or(progress.progress)));
+            bar.set_position(to_bar_units(progress.progress));
             bar.set_message(message);
             bar.tick();
-        } else if self.telling == ProgressMode::Lines {
+        } else if self.progress_mode == ProgressMode::Lines {
             let of = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
             let more = if message.is_empty() { String::new() } else { format!(": {message}") };
             note(&format!("progress {}{of}{more}", progress.progress));
@@ -127,13 +131,13 @@ impl UpdateHandler {
 }
 
 /// A bar counts whole steps; a share of one is shown in thousandths.
-fn steps(number: f64) -> u64 {
+fn to_bar_units(number: f64) -> u64 {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float is cut to what fits")]
     let steps = (number.max(0.0) * 1000.0) as u64;
     steps
 }
 
-fn log(line: &LogLine) {
+fn print_log_line(line: &LogLine) {
     let level = serde_json::to_value(line.level).unwrap_or_default();
     let level = level.as_str().unwrap_or("log");
     let words = match &line.data {

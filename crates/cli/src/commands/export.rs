@@ -34,36 +34,36 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
             let headers = vec![("Authorization".to_owned(), "Bearer ${TOOLYARD_TOKEN}".to_owned())];
             vec![("toolyard".to_owned(), ExportEntry::Url { url: url.clone(), headers, sse: false })]
         }
-        (false, None) => vec![("toolyard".to_owned(), itself(file.as_deref(), &around))],
+        (false, None) => vec![("toolyard".to_owned(), yard_entry(file.as_deref(), &around))],
     };
     if entries.is_empty() {
         note("there are no servers to export");
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
     let programs = args.program.map_or_else(|| ClientApp::ALL.to_vec(), |program| vec![program]);
     let texts: Vec<(ClientApp, String)> =
-        programs.into_iter().map(|program| (program, text(program, &entries))).collect();
+        programs.into_iter().map(|program| (program, render_for_app(program, &entries))).collect();
     let mut out = StdoutWriter::new();
     if args.json {
-        let one = |(program, text): &(ClientApp, String)| json!({"program": program.as_str(), "file": program.paste_into(), "text": text});
+        let one = |(program, text): &(ClientApp, String)| json!({"program": program.as_str(), "file": program.export_file(), "text": text});
         let all: Vec<Value> = texts.iter().map(one).collect();
-        out.line(&json!(all).to_string())?;
+        out.write_line(&json!(all).to_string())?;
     } else if let [(program, text)] = texts.as_slice() {
         // Only what belongs into the file, so that it can be sent there.
-        note(&format!("for {}, into {}", program.as_str(), program.paste_into()));
-        out.bytes(text.as_bytes())?;
+        note(&format!("for {}, into {}", program.as_str(), program.export_file()));
+        out.write_bytes(text.as_bytes())?;
     } else {
         for (program, text) in &texts {
-            out.line(&format!("# {}: {}", program.as_str(), program.paste_into()))?;
-            out.line(text)?;
+            out.write_line(&format!("# {}: {}", program.as_str(), program.export_file()))?;
+            out.write_line(text)?;
         }
     }
     out.flush()?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }
 
 /// This yard as a server that others start.
-fn itself(file: Option<&std::path::Path>, around: &Environment) -> ExportEntry {
+fn yard_entry(file: Option<&std::path::Path>, around: &Environment) -> ExportEntry {
     let mut args = vec!["stdio".to_owned()];
     // Others start it elsewhere, where the file of this folder would not be found.
     if let Some(file) = file.filter(|file| around.config_home().is_none_or(|home| !file.starts_with(home))) {
@@ -72,9 +72,9 @@ fn itself(file: Option<&std::path::Path>, around: &Environment) -> ExportEntry {
     ExportEntry::Command { command: "toolyard".to_owned(), args, env: Vec::new(), cwd: None }
 }
 
-fn text(program: ClientApp, entries: &[(String, ExportEntry)]) -> String {
+fn render_for_app(program: ClientApp, entries: &[(String, ExportEntry)]) -> String {
     if program == ClientApp::Codex {
-        return entry::codex(entries);
+        return entry::render_codex(entries);
     }
     let variables = match program {
         ClientApp::Cursor | ClientApp::VsCode | ClientApp::Windsurf => VariableSyntax::WithEnv,
@@ -95,7 +95,7 @@ fn json_entry(program: ClientApp, entry: &ExportEntry, variables: VariableSyntax
     let table = |pairs: &[(String, String)]| -> Value {
         pairs
             .iter()
-            .map(|(name, value)| (name.clone(), Value::from(variables.write(value))))
+            .map(|(name, value)| (name.clone(), Value::from(variables.convert(value))))
             .collect::<Map<_, _>>()
             .into()
     };
@@ -104,20 +104,20 @@ fn json_entry(program: ClientApp, entry: &ExportEntry, variables: VariableSyntax
             if program == ClientApp::VsCode {
                 put("type", "stdio".into());
             }
-            put("command", variables.write(command).into());
-            put("args", args.iter().map(|arg| Value::from(variables.write(arg))).collect());
+            put("command", variables.convert(command).into());
+            put("args", args.iter().map(|arg| Value::from(variables.convert(arg))).collect());
             if !env.is_empty() {
                 put("env", table(env));
             }
             if let Some(cwd) = cwd {
-                put("cwd", variables.write(cwd).into());
+                put("cwd", variables.convert(cwd).into());
             }
         }
         // It starts its servers itself and has no place for addresses in this file.
         ExportEntry::Url { url, headers, .. } if program == ClientApp::ClaudeDesktop => {
             let mut args = vec!["-y".to_owned(), "mcp-remote".to_owned(), url.clone()];
             for (name, value) in headers {
-                args.extend(["--header".to_owned(), format!("{name}:{}", variables.write(value))]);
+                args.extend(["--header".to_owned(), format!("{name}:{}", variables.convert(value))]);
             }
             put("command", "npx".into());
             put("args", args.into_iter().map(Value::from).collect());
@@ -125,12 +125,12 @@ fn json_entry(program: ClientApp, entry: &ExportEntry, variables: VariableSyntax
         ExportEntry::Url { url, headers, sse } => {
             let kind = if *sse { "sse" } else { "http" };
             match program {
-                ClientApp::Windsurf => put("serverUrl", variables.write(url).into()),
-                ClientApp::Gemini if !sse => put("httpUrl", variables.write(url).into()),
-                ClientApp::Gemini | ClientApp::Cursor => put("url", variables.write(url).into()),
+                ClientApp::Windsurf => put("serverUrl", variables.convert(url).into()),
+                ClientApp::Gemini if !sse => put("httpUrl", variables.convert(url).into()),
+                ClientApp::Gemini | ClientApp::Cursor => put("url", variables.convert(url).into()),
                 _ => {
                     put("type", kind.into());
-                    put("url", variables.write(url).into());
+                    put("url", variables.convert(url).into());
                 }
             }
             if !headers.is_empty() {
@@ -144,11 +144,11 @@ fn json_entry(program: ClientApp, entry: &ExportEntry, variables: VariableSyntax
 #[cfg(test)]
 mod tests {
     use super::entry::{ExportEntry, parse_entries};
-    use super::text;
+    use super::render_for_app;
     use crate::args::ClientApp;
 
     fn all(entries: &[(String, ExportEntry)]) -> String {
-        let one = |program: ClientApp| format!("{}\n{}", program.as_str(), text(program, entries));
+        let one = |program: ClientApp| format!("{}\n{}", program.as_str(), render_for_app(program, entries));
         ClientApp::ALL.map(one).join("\n")
     }
 

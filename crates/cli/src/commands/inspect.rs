@@ -22,25 +22,25 @@ pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Ex
     let visit = OneShotYard::open(&args.which, wish, &stop).await?;
     let found = visit.yard.find_tool(&args.tool, &visit.principal);
     let found =
-        found.map_err(|error| other_thing(&visit, &args.tool).unwrap_or_else(|| visit.explain(error)));
+        found.map_err(|error| not_a_tool_error(&visit, &args.tool).unwrap_or_else(|| visit.explain(error)));
     let done = found.and_then(|tool| {
         let mut out = StdoutWriter::new();
         match args.json {
-            true => out.line(tool.definition.get())?,
+            true => out.write_line(tool.definition.get())?,
             false => {
                 let bold = |text: &str| out.styled(Style::new().bold(), text);
                 let text = page(&tool, &bold);
-                out.bytes(text.as_bytes())?;
+                out.write_bytes(text.as_bytes())?;
             }
         }
         Ok(out.flush()?)
     });
     visit.close().await;
-    done.map(|()| Exit::Fine)
+    done.map(|()| Exit::Success)
 }
 
 /// Where the name is not that of a tool, but of something else: which verb is for that.
-fn other_thing(visit: &OneShotYard, name: &str) -> Option<CommandError> {
+fn not_a_tool_error(visit: &OneShotYard, name: &str) -> Option<CommandError> {
     if let Lookup::Found(prompt) = visit.yard.catalog().prompt(name)
         && prompt.is_visible_to(&visit.principal)
     {

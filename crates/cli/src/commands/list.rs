@@ -18,7 +18,7 @@ use crate::terminal::{StdoutWriter, note};
 
 pub(crate) async fn run(args: ListArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
     let need = args.of.as_deref().map_or(ServerSelection::All, ServerSelection::Server);
-    if args.of.is_some() && !args.which.other.is_absent() {
+    if args.of.is_some() && !args.which.other.is_empty() {
         return Err(CommandError::usage(
             "a server of the configuration and one after `--` cannot both be listed",
         ));
@@ -34,42 +34,52 @@ pub(crate) async fn run(args: ListArgs, stop: CancellationToken) -> Result<Exit,
     let visit = match args.what {
         // How those are that cannot be reached is just what is asked.
         ListKind::Servers => OneShotYard::open(&args.which, wish, &stop).await?,
-        _ => OneShotYard::open_all(&args.which, wish, &stop).await?,
+        _ => OneShotYard::open_and_report(&args.which, wish, &stop).await?,
     };
     let done = show(&args, &visit);
     visit.close().await;
-    done.map(|()| Exit::Fine)
+    done.map(|()| Exit::Success)
 }
 
 fn show(args: &ListArgs, visit: &OneShotYard) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     let view = visit.yard.view(&visit.principal);
     let rows = match args.what {
-        ListKind::Servers => servers(visit),
+        ListKind::Servers => server_rows(visit),
         ListKind::Tools => {
             let tools = view.tools().map(|tool| ListRow {
                 cells: vec![
                     tool.full_name.to_string(),
-                    beside(&tool.full_name, &tool.title, &tool.raw_name, tool.description.as_deref()),
+                    description_cell(
+                        &tool.full_name,
+                        &tool.title,
+                        &tool.raw_name,
+                        tool.description.as_deref(),
+                    ),
                 ],
-                json: named(&tool.source, tool.full_name.as_str(), &tool.raw_name, &tool.definition),
+                json: named_item_json(
+                    &tool.source,
+                    tool.full_name.as_str(),
+                    &tool.raw_name,
+                    &tool.definition,
+                ),
             });
             tools.collect()
         }
         ListKind::Prompts => {
             let prompts = view.prompts().map(|prompt| {
-                let (title, description) = texts(&prompt.definition);
+                let (title, description) = title_and_description(&prompt.definition);
                 ListRow {
                     cells: vec![
                         prompt.full_name.to_string(),
-                        beside(
+                        description_cell(
                             &prompt.full_name,
                             &title.unwrap_or_default(),
                             &prompt.raw_name,
                             description.as_deref(),
                         ),
                     ],
-                    json: named(
+                    json: named_item_json(
                         &prompt.source,
                         prompt.full_name.as_str(),
                         &prompt.raw_name,
@@ -81,11 +91,11 @@ fn show(args: &ListArgs, visit: &OneShotYard) -> Result<(), CommandError> {
         }
         ListKind::Resources => view
             .resources()
-            .map(|resource| addressed(&resource.source, "uri", &resource.uri, &resource.definition))
+            .map(|resource| resource_row(&resource.source, "uri", &resource.uri, &resource.definition))
             .collect(),
         ListKind::Templates => {
             let one = |template: &Arc<toolyard_hub::TemplateEntry>| {
-                addressed(&template.source, "uriTemplate", &template.template, &template.definition)
+                resource_row(&template.source, "uriTemplate", &template.template, &template.definition)
             };
             view.templates().map(one).collect()
         }
@@ -94,7 +104,7 @@ fn show(args: &ListArgs, visit: &OneShotYard) -> Result<(), CommandError> {
     if args.json {
         let all: Vec<&RawValue> = rows.iter().map(|row| &*row.json).collect();
         serde_json::to_writer(OutWriter(&mut out), &all).map_err(std::io::Error::from)?;
-        out.line("")?;
+        out.write_line("")?;
     } else {
         let head: &[&str] = match args.what {
             ListKind::Servers => &[
@@ -117,7 +127,7 @@ fn show(args: &ListArgs, visit: &OneShotYard) -> Result<(), CommandError> {
             note("there is nothing to list");
         } else {
             let cells: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
-            out.table(head, &cells)?;
+            out.write_table(head, &cells)?;
         }
     }
     out.flush()?;
@@ -139,11 +149,11 @@ struct NamedItem<'a> {
     definition: &'a RawValue,
 }
 
-fn named(source: &SourceName, name: &str, raw_name: &str, definition: &RawValue) -> Box<RawValue> {
+fn named_item_json(source: &SourceName, name: &str, raw_name: &str, definition: &RawValue) -> Box<RawValue> {
     to_raw(&NamedItem { server: source.as_str(), name, raw_name, definition })
 }
 
-fn addressed(source: &SourceName, key: &str, address: &str, definition: &RawValue) -> ListRow {
+fn resource_row(source: &SourceName, key: &str, address: &str, definition: &RawValue) -> ListRow {
     #[derive(serde::Serialize)]
     struct ResourceItem<'a> {
         server: &'a str,
@@ -153,13 +163,13 @@ fn addressed(source: &SourceName, key: &str, address: &str, definition: &RawValu
         template: Option<&'a str>,
         definition: &'a RawValue,
     }
-    let (title, description) = texts(definition);
+    let (title, description) = title_and_description(definition);
     let uri = (key == "uri").then_some(address);
     let template = (key != "uri").then_some(address);
     ListRow {
         cells: vec![
             clean_name(address).into_owned(),
-            described(&title.unwrap_or_default(), "", description.as_deref()),
+            format_description(&title.unwrap_or_default(), "", description.as_deref()),
         ],
         json: to_raw(&ResourceItem { server: source.as_str(), uri, template, definition }),
     }
@@ -167,12 +177,12 @@ fn addressed(source: &SourceName, key: &str, address: &str, definition: &RawValu
 
 /// What stands beside the full name of a thing: its own name where that cannot be read out of it, the title where that
 /// says more, and the description.
-fn beside(full: &FullName, title: &str, raw_name: &str, description: Option<&str>) -> String {
-    let text = described(title, raw_name, description);
+fn description_cell(full: &FullName, title: &str, raw_name: &str, description: Option<&str>) -> String {
+    let text = format_description(title, raw_name, description);
     if full.as_str().ends_with(raw_name) { text } else { format!("({}) {text}", clean_name(raw_name)) }
 }
 
-fn described(title: &str, raw_name: &str, description: Option<&str>) -> String {
+fn format_description(title: &str, raw_name: &str, description: Option<&str>) -> String {
     let title = if title == raw_name { String::new() } else { clean_line(title) };
     let description = clean_line(description.unwrap_or_default());
     match (title.is_empty(), description.is_empty()) {
@@ -183,14 +193,14 @@ fn described(title: &str, raw_name: &str, description: Option<&str>) -> String {
 }
 
 /// The title, or else the name, and the description of a definition.
-fn texts(definition: &RawValue) -> (Option<String>, Option<String>) {
+fn title_and_description(definition: &RawValue) -> (Option<String>, Option<String>) {
     let value: Value = serde_json::from_str(definition.get()).unwrap_or_default();
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
     let title = text("title").or_else(|| text("name"));
     (title, text("description"))
 }
 
-fn servers(visit: &OneShotYard) -> Vec<ListRow> {
+fn server_rows(visit: &OneShotYard) -> Vec<ListRow> {
     let mut rows: Vec<ListRow> = Vec::new();
     for (name, status) in visit.yard.statuses_for(&visit.principal) {
         let view = visit.yard.view(&visit.principal).with_scope(YardScope::Source(name.clone()));
@@ -200,21 +210,21 @@ fn servers(visit: &OneShotYard) -> Vec<ListRow> {
             view.templates().count(),
             view.prompts().count(),
         ];
-        rows.push(server(&name, &status, counts));
+        rows.push(server_row(&name, &status, counts));
     }
     // Those that could not even be started.
-    for trouble in visit.troubles.iter().filter(|trouble| !visit.yard.has(&trouble.server)) {
+    for trouble in visit.unavailable.iter().filter(|trouble| !visit.yard.has_source(&trouble.server)) {
         let status =
             SourceStatus { reason: Some(trouble.reason.clone()), ..SourceStatus::new(trouble.state, true) };
-        rows.push(server(&trouble.server, &status, [0; 4]));
+        rows.push(server_row(&trouble.server, &status, [0; 4]));
     }
     for name in &visit.disabled {
-        rows.push(server(name, &SourceStatus::new(SourceState::Disabled, true), [0; 4]));
+        rows.push(server_row(name, &SourceStatus::new(SourceState::Disabled, true), [0; 4]));
     }
     rows
 }
 
-fn server(
+fn server_row(
     name: &SourceName,
     status: &SourceStatus,
     [tools, resources, templates, prompts]: [usize; 4],
@@ -251,7 +261,7 @@ struct OutWriter<'a>(&'a mut StdoutWriter);
 
 impl std::io::Write for OutWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.bytes(bytes)?;
+        self.0.write_bytes(bytes)?;
         Ok(bytes.len())
     }
 

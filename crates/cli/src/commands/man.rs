@@ -18,7 +18,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit, CommandError> {
             |error| CommandError::new(Exit::Failed, format!("cannot write to {}: {error}", folder.display()));
         written.map_err(cannot)?;
         note(&format!("the pages are in {}", folder.display()));
-        return Ok(Exit::Fine);
+        return Ok(Exit::Success);
     }
     let page = match &args.verb {
         None => whole,
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit, CommandError> {
     let mut text = Vec::new();
     Man::new(page).render(&mut text)?;
     let mut out = StdoutWriter::new();
-    out.bytes(&text)?;
+    out.write_bytes(&text)?;
     out.flush()?;
-    Ok(Exit::Fine)
+    Ok(Exit::Success)
 }

@@ -29,24 +29,24 @@ pub(crate) async fn run(args: PromptArgs, stop: CancellationToken) -> Result<Exi
         execute(&visit, CommandCall::new(what), &stop).await.map_err(|error| visit.explain(error));
     let done = performed.and_then(|performed| show(&args, performed.outcome.body.get()));
     visit.close().await;
-    done.map(|()| Exit::Fine)
+    done.map(|()| Exit::Success)
 }
 
 /// Every message: who says it, on a line of its own, then what.
 fn show(args: &PromptArgs, body: &str) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     if args.json {
-        out.line(body)?;
+        out.write_line(body)?;
         return Ok(out.flush()?);
     }
     let result: Value = serde_json::from_str(body).unwrap_or_default();
     let messages = result.get("messages").and_then(Value::as_array).into_iter().flatten();
     for (index, message) in messages.enumerate() {
         if index > 0 {
-            out.line("")?;
+            out.write_line("")?;
         }
         let role = message.get("role").and_then(Value::as_str).unwrap_or("somebody");
-        out.line(&format!("{}:", clean_line(role)))?;
+        out.write_line(&format!("{}:", clean_line(role)))?;
         let content = message.get("content").unwrap_or(message);
         let pieces = match content {
             Value::Array(blocks) => result_blocks(blocks.iter()),

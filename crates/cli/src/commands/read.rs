@@ -24,13 +24,13 @@ pub(crate) async fn run(args: ReadArgs, stop: CancellationToken) -> Result<Exit,
         execute(&visit, CommandCall::new(what), &stop).await.map_err(|error| visit.explain(error));
     let done = performed.and_then(|performed| show(&args, performed.outcome.body.get()));
     visit.close().await;
-    done.map(|()| Exit::Fine)
+    done.map(|()| Exit::Success)
 }
 
 fn show(args: &ReadArgs, body: &str) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     if args.json {
-        out.line(body)?;
+        out.write_line(body)?;
     } else {
         let result: Value = serde_json::from_str(body).unwrap_or_default();
         let contents = result.get("contents").and_then(Value::as_array).into_iter().flatten();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::Exit;
 use crate::clean::clean_line;
 use crate::error::CommandError;
-use crate::terminal::{StdoutWriter, note, note_text};
+use crate::terminal::{StdoutWriter, note, print_stderr_text};
 
 /// One piece of an answer.
 #[derive(Debug, PartialEq)]
@@ -27,30 +27,30 @@ pub(super) enum ResultBlock {
 
 /// The pieces of a list of content blocks, or of the contents of a resource.
 pub(super) fn result_blocks<'a>(blocks: impl Iterator<Item = &'a Value>) -> Vec<ResultBlock> {
-    blocks.map(piece).collect()
+    blocks.map(parse_block).collect()
 }
 
-fn piece(block: &Value) -> ResultBlock {
+fn parse_block(block: &Value) -> ResultBlock {
     let text = |key: &str| block.get(key).and_then(Value::as_str);
     match text("type") {
         Some("text") => text("text").map(|text| ResultBlock::Text(text.to_owned())),
-        Some("image" | "audio") => binary(block, "data"),
-        Some("resource") => block.get("resource").and_then(contents),
+        Some("image" | "audio") => decode_binary(block, "data"),
+        Some("resource") => block.get("resource").and_then(parse_resource_contents),
         Some("resource_link") => text("uri").map(|uri| ResultBlock::Text(uri.to_owned())),
         Some(_) => None,
-        None => contents(block),
+        None => parse_resource_contents(block),
     }
     .unwrap_or_else(|| ResultBlock::Other(block.clone()))
 }
 
-fn contents(resource: &Value) -> Option<ResultBlock> {
+fn parse_resource_contents(resource: &Value) -> Option<ResultBlock> {
     match resource.get("text").and_then(Value::as_str) {
         Some(text) => Some(ResultBlock::Text(text.to_owned())),
-        None => binary(resource, "blob"),
+        None => decode_binary(resource, "blob"),
     }
 }
 
-fn binary(block: &Value, key: &str) -> Option<ResultBlock> {
+fn decode_binary(block: &Value, key: &str) -> Option<ResultBlock> {
     let bytes = STANDARD.decode(block.get(key)?.as_str()?).ok()?;
     let kind = block.get("mimeType").and_then(Value::as_str).unwrap_or("application/octet-stream");
     Some(ResultBlock::Binary { kind: kind.to_owned(), bytes })
@@ -71,7 +71,7 @@ pub(super) fn print(
 ) -> Result<(), CommandError> {
     let has_binary = pieces.iter().any(|piece| matches!(piece, ResultBlock::Binary { .. }));
     if let (Some(file), false) = (to.file, has_binary) {
-        let texts: Vec<String> = pieces.iter().map(words).collect();
+        let texts: Vec<String> = pieces.iter().map(block_text).collect();
         return save(file, texts.join("\n").as_bytes());
     }
     let mut saved = 0;
@@ -82,15 +82,15 @@ pub(super) fn print(
                 save(&numbered(file, saved), bytes)?;
             }
             (ResultBlock::Binary { bytes, .. }, None) if to.raw_bytes && !out.is_terminal() => {
-                out.bytes(bytes)?
+                out.write_bytes(bytes)?
             }
             (ResultBlock::Binary { kind, bytes }, None) => {
                 let (kind, length) = (clean_line(kind), bytes.len());
                 note(&format!("the answer has {kind} of {length} bytes; -o FILE saves it"));
             }
-            (ResultBlock::Text(text), _) => match indented(text).filter(|_| out.is_terminal()) {
-                Some(pretty) => out.text(&pretty)?,
-                None => out.text(text)?,
+            (ResultBlock::Text(text), _) => match pretty_json(text).filter(|_| out.is_terminal()) {
+                Some(pretty) => out.write_text(&pretty)?,
+                None => out.write_text(text)?,
             },
             (ResultBlock::Other(value), _) => print_json(out, value)?,
         }
@@ -101,7 +101,7 @@ pub(super) fn print(
 /// JSON: indented for people, on one line for pipes.
 pub(super) fn print_json(out: &mut StdoutWriter, value: &Value) -> Result<(), CommandError> {
     let pretty = out.is_terminal().then(|| serde_json::to_string_pretty(value).ok()).flatten();
-    Ok(out.text(&pretty.unwrap_or_else(|| value.to_string()))?)
+    Ok(out.write_text(&pretty.unwrap_or_else(|| value.to_string()))?)
 }
 
 /// What a tool says about its failure: on standard error, because it is not what was asked for.
@@ -114,13 +114,13 @@ pub(super) fn print_failure(pieces: &[ResultBlock]) -> Exit {
             ResultBlock::Binary { kind, bytes } => {
                 note(&format!("the answer has {} of {} bytes", clean_line(kind), bytes.len()));
             }
-            other => note_text(&words(other)),
+            other => print_stderr_text(&block_text(other)),
         }
     }
     Exit::ToolFailed
 }
 
-fn words(piece: &ResultBlock) -> String {
+fn block_text(piece: &ResultBlock) -> String {
     match piece {
         ResultBlock::Text(text) => text.clone(),
         ResultBlock::Binary { .. } => String::new(),
@@ -129,7 +129,7 @@ fn words(piece: &ResultBlock) -> String {
 }
 
 /// JSON in a text, indented; nothing if it is none, or so large that nobody would read it.
-fn indented(text: &str) -> Option<String> {
+fn pretty_json(text: &str) -> Option<String> {
     const LARGEST: usize = 4 * 1024 * 1024;
     let begins = text.trim_start().starts_with(['{', '[']);
     if !begins || text.len() > LARGEST {

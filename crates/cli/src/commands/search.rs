@@ -16,7 +16,7 @@ use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
 use crate::terminal::{StdoutWriter, note};
 
 pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
-    let visit = OneShotYard::open_all(
+    let visit = OneShotYard::open_and_report(
         &args.which,
         OneShotOptions::new(ServerSelection::All, &[ServerListKind::Tools]),
         &stop,
@@ -27,7 +27,7 @@ pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exi
     found.truncate(args.limit);
     let done = show(&args, &found);
     visit.close().await;
-    done.map(|()| Exit::Fine)
+    done.map(|()| Exit::Success)
 }
 
 fn show(args: &SearchArgs, found: &[Arc<ToolEntry>]) -> Result<(), CommandError> {
@@ -41,13 +41,13 @@ fn show(args: &SearchArgs, found: &[Arc<ToolEntry>]) -> Result<(), CommandError>
             })
         };
         let all: Vec<_> = found.iter().map(one).collect();
-        out.line(&json!(all).to_string())?;
+        out.write_line(&json!(all).to_string())?;
     } else if found.is_empty() {
         note("no tool has these words");
     } else {
         let rows: Vec<Vec<String>> =
             found.iter().map(|tool| vec![tool.full_name.to_string(), description(tool)]).collect();
-        out.table(&["tool", "description"], &rows)?;
+        out.write_table(&["tool", "description"], &rows)?;
     }
     Ok(out.flush()?)
 }

@@ -16,7 +16,7 @@ Read `demo://squares/12` for the square of a number, and get the prompt `explain
 
 const AUDIENCES: [&str; 5] = ["beginner", "child", "developer", "expert", "operator"];
 
-pub(super) fn offer(native: NativeSource) -> NativeSource {
+pub(super) fn register(native: NativeSource) -> NativeSource {
     let (suggesting, explaining) = (native.handle(), native.handle());
     native
         .resource(
@@ -37,7 +37,7 @@ pub(super) fn offer(native: NativeSource) -> NativeSource {
                 .description("Has a tool of the demo explained.")
                 .argument("tool", "The name of the tool.")
                 .optional_argument("audience", "Who it is explained to.")
-                .complete("tool", move |typed, _| std::future::ready(tools_like(&suggesting, &typed)))
+                .complete("tool", move |typed, _| std::future::ready(matching_tools(&suggesting, &typed)))
                 .complete_from("audience", AUDIENCES),
         )
 }
@@ -60,7 +60,7 @@ async fn explain(native: NativeHandle, arguments: Values) -> Result<String, Tool
     ))
 }
 
-fn tools_like(native: &NativeHandle, typed: &str) -> Vec<String> {
+fn matching_tools(native: &NativeHandle, typed: &str) -> Vec<String> {
     tool_names(native).into_iter().filter(|name| name.starts_with(typed)).collect()
 }
 

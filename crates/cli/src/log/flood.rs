@@ -28,7 +28,7 @@ type BucketKey = (Identifier, String);
 
 #[derive(Default)]
 pub(super) struct FloodLimit {
-    seen: Mutex<FloodState>,
+    state: Mutex<FloodState>,
 }
 
 #[derive(Default)]
@@ -60,22 +60,22 @@ impl FloodLimit {
         let mut seen = self.lock();
         let mut key = (kind.callsite(), source);
         if !seen.buckets.contains_key(&key) && seen.buckets.len() >= MOST_KEYS {
-            seen.buckets.retain(|_, bucket| bucket.suppressed > 0 || bucket.filled(now) < BURST);
+            seen.buckets.retain(|_, bucket| bucket.suppressed > 0 || bucket.available(now) < BURST);
             if seen.buckets.len() >= MOST_KEYS {
                 key.1.clear();
             }
         }
         let fresh = || Bucket { left: BURST, at: now, suppressed: 0, kind };
         let bucket = seen.buckets.entry(key).or_insert_with(fresh);
-        (bucket.left, bucket.at) = (bucket.filled(now), now);
+        (bucket.left, bucket.at) = (bucket.available(now), now);
         if bucket.left >= 1.0 {
             bucket.left -= 1.0;
-            return Admission::Yes;
+            return Admission::Allowed;
         }
         bucket.suppressed += 1;
         match std::mem::replace(&mut seen.reporting, true) {
-            true => Admission::No,
-            false => Admission::NoAndFirst,
+            true => Admission::Denied,
+            false => Admission::FirstDenied,
         }
     }
 
@@ -105,19 +105,19 @@ impl FloodLimit {
     }
 
     fn lock(&self) -> MutexGuard<'_, FloodState> {
-        self.seen.lock()
+        self.state.lock()
     }
 }
 
 enum Admission {
-    Yes,
-    No,
+    Allowed,
+    Denied,
     /// Somebody has to report from now on.
-    NoAndFirst,
+    FirstDenied,
 }
 
 impl Bucket {
-    fn filled(&self, now: Instant) -> f64 {
+    fn available(&self, now: Instant) -> f64 {
         let since = now.saturating_duration_since(self.at);
         (self.left + since.as_secs_f64() / EVERY.as_secs_f64()).min(BURST)
     }
@@ -132,9 +132,9 @@ impl<S: Subscriber> Layer<S> for &'static FloodLimit {
         let mut about = SourceField::default();
         event.record(&mut about);
         match self.admit(kind, about.0, Instant::now()) {
-            Admission::Yes => true,
-            Admission::No => false,
-            Admission::NoAndFirst => {
+            Admission::Allowed => true,
+            Admission::Denied => false,
+            Admission::FirstDenied => {
                 let limit = *self;
                 let reporting = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
                     // Nothing wakes it: the end of the process does not wait for it.

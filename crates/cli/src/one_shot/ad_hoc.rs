@@ -8,7 +8,7 @@ use super::{
 };
 
 impl AdHocServerArgs {
-    pub(crate) fn is_absent(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.url.is_none() && self.command.is_empty()
     }
 }
@@ -26,17 +26,17 @@ pub(crate) fn server_settings(other: &AdHocServerArgs) -> Result<Option<ServerSe
             let (name, value) = toolyard_config::parse_header(header).map_err(CommandError::usage)?;
             headers.insert(name, Secret::new(value));
         }
-        let name = SourceName::new(name_of_address(url));
+        let name = SourceName::new(name_from_url(url));
         let transport = TransportSettings::Url(UrlSettings { url: url.clone(), headers, kind: UrlKind::Any });
         return Ok(Some(ServerSettings::new(name, transport)));
     }
     if other.command.is_empty() {
         return Ok(None);
     }
-    let name = SourceName::new(name_of_command(&other.command));
+    let name = SourceName::new(name_from_command(&other.command));
     let mut words = other.command.iter().peekable();
     let mut env = BTreeMap::new();
-    while let Some((name, value)) = words.peek().and_then(|word| assignment(word)) {
+    while let Some((name, value)) = words.peek().and_then(|word| parse_assignment(word)) {
         env.insert(name.to_owned(), Secret::new(value));
         words.next();
     }
@@ -49,14 +49,14 @@ pub(crate) fn server_settings(other: &AdHocServerArgs) -> Result<Option<ServerSe
 }
 
 /// `NAME=value` before a command, as a shell reads it.
-fn assignment(word: &str) -> Option<(&str, &str)> {
+fn parse_assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let is_name = starts && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     is_name.then_some((name, value))
 }
 
-fn name_of_address(url: &str) -> String {
+fn name_from_url(url: &str) -> String {
     let host = reqwest::Url::parse(url).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));
     host.unwrap_or_else(|| "server".to_owned())
 }
@@ -70,7 +70,7 @@ pub(crate) const LAUNCHERS: [&str; 14] = [
 /// Names of files and folders that say nothing about what is in them.
 const GENERIC: [&str; 7] = ["index", "main", "dist", "build", "src", "bin", ""];
 
-fn name_of_command(words: &[String]) -> String {
+fn name_from_command(words: &[String]) -> String {
     let mut named =
         words.iter().filter(|word| !word.starts_with('-') && !word.contains(['=', ' '])).filter_map(|word| {
             let mut parts = word.rsplit('/').map(|part| {
@@ -85,7 +85,7 @@ fn name_of_command(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{name_of_address, name_of_command};
+    use super::{name_from_command, name_from_url};
 
     #[test]
     fn a_server_is_named_after_what_is_started() {
@@ -99,8 +99,8 @@ mod tests {
             ("node /a/server-everything/dist/index.js stdio", "server-everything"),
         ] {
             let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-            assert_eq!(name_of_command(&words), name, "{command}");
+            assert_eq!(name_from_command(&words), name, "{command}");
         }
-        assert_eq!(name_of_address("https://mcp.example.com:8443/mcp?x=1"), "mcp.example.com");
+        assert_eq!(name_from_url("https://mcp.example.com:8443/mcp?x=1"), "mcp.example.com");
     }
 }

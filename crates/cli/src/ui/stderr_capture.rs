@@ -16,7 +16,7 @@ const LONGEST: u64 = 16 * 1024;
 /// Standard error is aside until this is dropped.
 pub(crate) struct StderrCapture {
     /// Where it went before. Nothing where it is not the terminal: who sent it elsewhere wants it there.
-    before: Option<Arc<OwnedFd>>,
+    original: Option<Arc<OwnedFd>>,
 }
 
 impl StderrCapture {
@@ -28,27 +28,27 @@ impl StderrCapture {
         };
         // One of another thread goes into the log, like everything that is written to standard error.
         let as_it_was = before.clone();
-        toolyard_tui::restore_before_panics(move || put_back(as_it_was.as_deref()));
-        Ok(Self { before })
+        toolyard_tui::restore_on_panic(move || restore(as_it_was.as_deref()));
+        Ok(Self { original: before })
     }
 }
 
 impl Drop for StderrCapture {
     fn drop(&mut self) {
-        put_back(self.before.as_deref());
+        restore(self.original.as_deref());
     }
 }
 
 fn redirect(ui: mpsc::Sender<UiMessage>) -> std::io::Result<OwnedFd> {
     let before = std::io::stderr().as_fd().try_clone_to_owned()?;
     let (reader, writer) = std::io::pipe()?;
-    std::thread::Builder::new().name("stderr".to_owned()).spawn(move || follow(reader, &ui))?;
+    std::thread::Builder::new().name("stderr".to_owned()).spawn(move || forward_lines(reader, &ui))?;
     rustix::stdio::dup2_stderr(&writer)?;
     Ok(before)
 }
 
 /// Ends when nobody can write any more.
-fn follow(reader: PipeReader, ui: &mpsc::Sender<UiMessage>) {
+fn forward_lines(reader: PipeReader, ui: &mpsc::Sender<UiMessage>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
     while reader.by_ref().take(LONGEST).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
@@ -59,7 +59,7 @@ fn follow(reader: PipeReader, ui: &mpsc::Sender<UiMessage>) {
     }
 }
 
-fn put_back(before: Option<&OwnedFd>) {
+fn restore(before: Option<&OwnedFd>) {
     if let Some(before) = before {
         let _ = rustix::stdio::dup2_stderr(before);
     }

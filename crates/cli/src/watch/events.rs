@@ -15,7 +15,7 @@ const MOST_CALLS: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineStyle {
     Plain,
-    Coloured,
+    Colored,
 }
 
 /// Which events are wanted; remembers of which server the calls are that run.
@@ -54,7 +54,7 @@ impl EventFilter {
 }
 
 /// The event as it came, as one line that no terminal obeys.
-pub(super) fn as_json(text: &str) -> Cow<'_, str> {
+pub(super) fn sanitize_json(text: &str) -> Cow<'_, str> {
     escape_json(text)
 }
 
@@ -87,7 +87,7 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
         "resource" => {
             (YELLOW, format!("{} of {} was updated", text(&event["uri"]), text(&event["serverName"])))
         }
-        "call_started" => (BLUE, call(&event["call"])),
+        "call_started" => (BLUE, format_call(&event["call"])),
         "call_progress" => {
             let total = event["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
             let message = event["message"].as_str().map(|said| format!(": {}", clean_line(said)));
@@ -103,7 +103,11 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
             let millis = &event["call"]["durationMs"];
             (
                 colour,
-                format!("{} {status} after {millis} ms{}", call(&event["call"]), error.unwrap_or_default()),
+                format!(
+                    "{} {status} after {millis} ms{}",
+                    format_call(&event["call"]),
+                    error.unwrap_or_default()
+                ),
             )
         }
         "log" => {
@@ -120,7 +124,7 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
     let at = at.split_once('T').map_or(at.as_str(), |(_, time)| time.trim_end_matches('Z'));
     match look {
         LineStyle::Plain => format!("{at} {name:<13} {told}"),
-        LineStyle::Coloured => format!("{GREY}{at}{RESET} {colour}{name:<13}{RESET} {told}"),
+        LineStyle::Colored => format!("{GREY}{at}{RESET} {colour}{name:<13}{RESET} {told}"),
     }
 }
 
@@ -131,7 +135,7 @@ const BLUE: &str = "\x1b[34m";
 const GREY: &str = "\x1b[90m";
 const RESET: &str = "\x1b[0m";
 
-fn call(call: &Value) -> String {
+fn format_call(call: &Value) -> String {
     let text = |key: &str| call[key].as_str().map(clean_line).unwrap_or_default();
     let front = call["front"].as_str().map(|front| format!(" over {}", clean_line(front)));
     format!(
@@ -153,7 +157,7 @@ fn short(id: &str) -> &str {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{EventFilter, LineStyle, as_json, format_line};
+    use super::{EventFilter, LineStyle, format_line, sanitize_json};
     use crate::clean::is_deceptive;
 
     fn events() -> Vec<Value> {
@@ -192,7 +196,7 @@ mod tests {
         let lines: Vec<String> = events().iter().map(|event| format_line(event, LineStyle::Plain)).collect();
         assert!(lines.iter().all(|line| !line.contains(is_deceptive)));
         insta::assert_snapshot!(lines.join("\n"));
-        let coloured = format_line(&events()[2], LineStyle::Coloured);
+        let coloured = format_line(&events()[2], LineStyle::Colored);
         assert_eq!(
             coloured,
             "\x1b[90m12:00:01.250\x1b[0m \x1b[33mchanged      \x1b[0m new lists: tools, prompts"
@@ -207,14 +211,14 @@ mod tests {
         let call = json!({"id": "exec-1", "subject": "add", "principal": "ada", "status": "completed", "durationMs": 7});
         let call = json!({"event": "call_ended", "call": call});
         assert_eq!(line(call.clone()).trim(), "call_ended    1 add by ada succeeded after 7 ms");
-        assert!(format_line(&call, LineStyle::Coloured).contains("\x1b[32mcall_ended"));
+        assert!(format_line(&call, LineStyle::Colored).contains("\x1b[32mcall_ended"));
     }
 
     #[test]
     fn json_is_one_line_and_says_the_same() {
         for event in events() {
             let text = serde_json::to_string_pretty(&event).unwrap();
-            let line = as_json(&text);
+            let line = sanitize_json(&text);
             assert!(!line.contains(is_deceptive), "{line:?}");
             assert!(!line.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\n']), "{line:?}");
             assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), event);

@@ -13,7 +13,7 @@ use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use toolyard_testkit::harness::{Proof, Scratch, Server, Signal, Socket, soon};
+use toolyard_testkit::harness::{Proof, Scratch, Server, Signal, Socket, within_timeout};
 
 use super::{SERVE, TOOLYARD};
 
@@ -87,7 +87,7 @@ async fn killing_it_under_load_again_and_again_loses_no_line_of_a_call_that_was_
         let callers: Vec<_> = (0..CALLERS)
             .map(|_| tokio::spawn(call_on(server.address.clone(), Arc::clone(&end), Arc::clone(&count))))
             .collect();
-        soon("calls to be answered", async {
+        within_timeout("calls to be answered", async {
             while count.load(Ordering::Relaxed) < 100 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
@@ -101,7 +101,7 @@ async fn killing_it_under_load_again_and_again_loses_no_line_of_a_call_that_was_
         end.store(true, Ordering::Relaxed);
         let before = answered.len();
         for caller in callers {
-            answered.extend(soon("a caller to notice", caller).await.unwrap());
+            answered.extend(within_timeout("a caller to notice", caller).await.unwrap());
         }
         assert!(answered.len() > before, "round {round}: nobody was answered");
     }
@@ -324,7 +324,8 @@ async fn executions_are_found_again_after_a_restart_by_pages_and_by_name() {
         "error": {"code": "VALIDATION_ERROR", "message": "the arguments are wrong: a"},
     });
     assert_eq!(past, expected);
-    let late = server.request("DELETE", &format!("/mcp/executions/{}", ids[2]), &[], b"").await.whole().await;
+    let late =
+        server.request("DELETE", &format!("/mcp/executions/{}", ids[2]), &[], b"").await.read_body().await;
     assert_eq!((late.status, &late.json()["state"]), (200, &json!("succeeded")));
     let nobody = format!("/mcp/executions/exec-{}", "0".repeat(32));
     assert_eq!(server.get(&nobody).await.refusal(), (404, "NOT_FOUND".to_owned()));
@@ -355,8 +356,8 @@ async fn how_a_call_ended_is_the_same_word_wherever_one_looks() {
     );
     let running = server.get("/mcp/executions?state=running").await.json();
     let id = running["executions"][0]["executionId"].as_str().unwrap().to_owned();
-    server.request("DELETE", &format!("/mcp/executions/{id}"), &[], b"").await.whole().await;
-    soon("the end of the call", async {
+    server.request("DELETE", &format!("/mcp/executions/{id}"), &[], b"").await.read_body().await;
+    within_timeout("the end of the call", async {
         while server.get(&format!("/mcp/executions/{id}")).await.json()["state"] == "running" {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -373,11 +374,11 @@ async fn how_a_call_ended_is_the_same_word_wherever_one_looks() {
     let mut socket = Socket::open(&server.address, Proof::Nothing, &[]).await.unwrap();
     socket.send("hello", json!({})).await;
     socket.message().await;
-    let past = socket.ask("mcp_history", json!({})).await.unwrap();
+    let past = socket.request("mcp_history", json!({})).await.unwrap();
     assert_eq!(words_by(&past["calls"], "subject", "status"), expected, "the control socket");
     // What succeeded was once `completed` there.
     for word in ["succeeded", "completed"] {
-        let past = socket.ask("mcp_history", json!({"status": word})).await.unwrap();
+        let past = socket.request("mcp_history", json!({"status": word})).await.unwrap();
         assert_eq!(past["calls"][0]["subject"], "add", "{word}");
         assert_eq!(past["calls"].as_array().unwrap().len(), 1, "{word}");
     }
@@ -427,7 +428,7 @@ async fn past_executions_of_others_are_for_who_may_observe() {
     let ask = async |server: &Server, method: &str, path: &str, secret: &str, body: &str| {
         let token = format!("Bearer {secret}");
         let headers = [("authorization", token.as_str()), ("content-type", "application/json")];
-        server.request(method, path, &headers, body.as_bytes()).await.whole().await
+        server.request(method, path, &headers, body.as_bytes()).await.read_body().await
     };
     let server = start().await;
     let body = r#"{"params":{"a":1,"b":2}}"#;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use tokio::process::Command;
 use toolyard_testkit::harness::Scratch;
-use toolyard_testkit::odd::{Kind, Nearby, nearby};
+use toolyard_testkit::odd::{Kind, Nearby, start_in_process};
 
 use super::TOOLYARD;
 
@@ -151,8 +151,10 @@ async fn substituted(text: &str, odd: &mut Vec<(String, Nearby)>) -> String {
     while let Some((before, rest)) = text.split_once("${odd:") {
         let (kind, after) = rest.split_once('}').unwrap();
         if !odd.iter().any(|(known, _)| known == kind) {
-            let server =
-                nearby(Kind::parse(kind).unwrap_or_else(|| panic!("there is no odd server {kind}"))).await;
+            let server = start_in_process(
+                Kind::parse(kind).unwrap_or_else(|| panic!("there is no odd server {kind}")),
+            )
+            .await;
             odd.push((kind.to_owned(), server.unwrap()));
         }
         let server = odd.iter().find(|(known, _)| known == kind).unwrap();

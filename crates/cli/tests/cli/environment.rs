@@ -42,7 +42,7 @@ async fn a_command_line_of_the_tester_sees_no_secret_of_the_yard() {
     let (server, config) = (server(&scratch), scratch.file("toolyard.toml", ""));
     let words = [&VARIABLES[..], &[TOOLYARD, "stdio", "--expose", "tester", "--config", &config]].concat();
     let version = Version::V2025_11_25;
-    let mut client = Client::on(Line::start("env", &words, version), version).await;
+    let mut client = Client::over_stdio(Line::start("env", &words, version), version).await;
     for (url, own) in [(format!("sh '{server}'"), vec![]), (format!("OWN=a sh '{server}'"), vec!["OWN=a"])] {
         let answer = client.call("connect_to_server", json!({"url": url})).await.answer;
         assert_eq!(answer.result()["structuredContent"]["success"], true, "{:#}", answer.result());

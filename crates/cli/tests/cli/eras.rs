@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Client, Scratch, Server, Version, soon};
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::harness::{Client, Scratch, Server, Version, within_timeout};
+use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::TOOLYARD;
 
@@ -29,7 +29,7 @@ async fn found(server: &Arc<Server>, version: Version) -> Vec<(&'static str, Val
     // Clients of earlier versions do not know that they may come back.
     if version == Version::V2025_11_25 {
         // The server asks for ten minutes; a client that comes back earlier is answered then.
-        found.push(("poll", soon("the answer of a polling server", poll(&mut client)).await));
+        found.push(("poll", within_timeout("the answer of a polling server", poll(&mut client)).await));
     }
     found
 }
@@ -94,12 +94,12 @@ async fn streams(client: &mut Client) -> Value {
 
 async fn gateway(scratch: &Scratch, url: &str, more: &str) -> Arc<Server> {
     let config = format!("[servers.dual]\nurl = \"{url}\"\n{more}");
-    Server::configured(TOOLYARD, scratch, &config).await.at("/servers/dual/mcp")
+    Server::configured(TOOLYARD, scratch, &config).await.with_path("/servers/dual/mcp")
 }
 
 #[tokio::test]
 async fn a_server_of_both_eras_is_spoken_to_in_the_era_of_the_client() {
-    let (dual, scratch) = (nearby(Kind::Dual).await.unwrap(), Scratch::new());
+    let (dual, scratch) = (start_in_process(Kind::Dual).await.unwrap(), Scratch::new());
     let direct = Server::running_at(&dual.url);
     let through = gateway(&scratch, &dual.url, "").await;
     // In turn, so that each era is tested after the other one was used.
@@ -110,7 +110,7 @@ async fn a_server_of_both_eras_is_spoken_to_in_the_era_of_the_client() {
 
 #[tokio::test]
 async fn lists_are_read_in_the_legacy_era_once_a_client_of_it_comes() {
-    let (dual, scratch) = (nearby(Kind::Dual).await.unwrap(), Scratch::new());
+    let (dual, scratch) = (start_in_process(Kind::Dual).await.unwrap(), Scratch::new());
     let through = gateway(&scratch, &dual.url, "").await;
     let direct = Server::running_at(&dual.url);
     let mut counting = Client::join(&direct, Version::V2026_07_28).await;
@@ -132,7 +132,7 @@ async fn lists_are_read_in_the_legacy_era_once_a_client_of_it_comes() {
 #[tokio::test]
 async fn a_server_of_one_era_is_spoken_to_in_that_one_by_clients_of_both() {
     for (kind, more) in [(Kind::ModernOnly, ""), (Kind::LegacyOnly, ""), (Kind::Dual, "era = \"modern\"\n")] {
-        let (server, scratch) = (nearby(kind).await.unwrap(), Scratch::new());
+        let (server, scratch) = (start_in_process(kind).await.unwrap(), Scratch::new());
         let through = gateway(&scratch, &server.url, more).await;
         for version in Version::NEWEST {
             let mut client = Client::join(&through, version).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Call, Client, Message, Scratch, Server, Signal, Version, soon};
+use toolyard_testkit::harness::{Call, Client, Message, Scratch, Server, Signal, Version, within_timeout};
 
 use super::{SERVE, TOOLYARD, processes};
 
@@ -26,7 +26,7 @@ async fn names(server: &Arc<Server>) -> Vec<String> {
 
 /// Waits until the list of tools is as expected.
 async fn until(server: &Arc<Server>, what: &str, fits: impl Fn(&[String]) -> bool) {
-    soon(what, async {
+    within_timeout(what, async {
         while !fits(&names(server).await) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -62,7 +62,7 @@ async fn a_server_comes_changes_and_goes_with_the_file() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    soon("the complaint", told).await;
+    within_timeout("the complaint", told).await;
     assert_eq!(names(&server).await.len(), 15);
 
     scratch.file("toolyard.toml", &inner("two"));
@@ -80,7 +80,7 @@ async fn sighup_reads_the_configuration_again() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    soon("the configuration to be read", told).await;
+    within_timeout("the configuration to be read", told).await;
     assert_eq!(names(&server).await.len(), 8);
 }
 
@@ -107,7 +107,7 @@ async fn killing_the_yard_leaves_no_server_behind() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    soon("the server to end", gone).await;
+    within_timeout("the server to end", gone).await;
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ async fn a_hook_is_told_the_execution_id_that_rest_answers_with() {
     let seen: Vec<Value> = endpoint.seen.lock().iter().map(|said| said["executionId"].clone()).collect();
     assert_eq!(seen, [id.clone(), id.clone()]);
     let path = format!("/mcp/executions/{}", seen[0].as_str().unwrap());
-    let found = server.request("GET", &path, &headers, b"").await.whole().await.json();
+    let found = server.request("GET", &path, &headers, b"").await.read_body().await.json();
     assert_eq!((&found["executionId"], &found["tool"]), (&id, &json!("add")));
 }
 

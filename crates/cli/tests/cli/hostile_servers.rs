@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Scratch, Server, Signal, soon};
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::harness::{Scratch, Server, Signal, within_timeout};
+use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::{SERVE, TOOLYARD};
 
@@ -27,14 +27,14 @@ async fn until(server: &Server, name: &str, what: &str, fits: impl Fn(&Value) ->
             }
         }
     };
-    soon(what, seen).await
+    within_timeout(what, seen).await
 }
 
 #[tokio::test]
 async fn a_server_that_lists_without_end_is_refused_and_the_memory_stays_small() {
     let scratch = Scratch::new();
-    let endless = nearby(Kind::EndlessPages).await.unwrap();
-    let sound = nearby(Kind::ModernOnly).await.unwrap();
+    let endless = start_in_process(Kind::EndlessPages).await.unwrap();
+    let sound = start_in_process(Kind::ModernOnly).await.unwrap();
     let config =
         format!("[servers.endless]\nurl = {:?}\n[servers.sound]\nurl = {:?}\n", endless.url, sound.url);
     let server = serve(&scratch, &config).await;
@@ -51,7 +51,7 @@ async fn a_server_that_lists_without_end_is_refused_and_the_memory_stays_small()
 #[tokio::test]
 async fn a_server_that_hangs_while_it_is_listed_again_does_not_delay_the_end() {
     let scratch = Scratch::new();
-    let hangs = nearby(Kind::HangsLater).await.unwrap();
+    let hangs = start_in_process(Kind::HangsLater).await.unwrap();
     let server = serve(&scratch, &format!("[servers.hangs]\nurl = {:?}\n", hangs.url)).await;
     let hung = async {
         loop {
@@ -62,7 +62,7 @@ async fn a_server_that_hangs_while_it_is_listed_again_does_not_delay_the_end() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the second list", hung).await;
+    within_timeout("the second list", hung).await;
     let began = Instant::now();
     let mut process = server.process().await;
     process.signal(Signal::Terminate);
@@ -73,7 +73,7 @@ async fn a_server_that_hangs_while_it_is_listed_again_does_not_delay_the_end() {
 #[tokio::test]
 async fn a_server_that_floods_requests_fills_no_log_and_what_was_left_out_is_counted() {
     let scratch = Scratch::new();
-    let floods = nearby(Kind::FloodsRequests).await.unwrap();
+    let floods = start_in_process(Kind::FloodsRequests).await.unwrap();
     let server = serve(&scratch, &format!("[servers.floods]\nurl = {:?}\n", floods.url)).await;
     until(&server, "floods", "the server", |one| one["state"] == "ready").await;
     // All that it sends was read once a call that it gets afterwards is answered and nothing more comes.
@@ -89,7 +89,7 @@ async fn a_server_that_floods_requests_fills_no_log_and_what_was_left_out_is_cou
             before = now;
         }
     };
-    soon("the end of the flood", flooded).await;
+    within_timeout("the end of the flood", flooded).await;
     let mut process = server.process().await;
     process.signal(Signal::Terminate);
     assert_eq!(process.exit().await, Some(0));

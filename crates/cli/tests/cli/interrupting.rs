@@ -10,7 +10,7 @@ use toolyard_serve::{
     Auth, ConnectionLimits, ControlSettings, EndpointSettings, McpSettings, ServeAuthSettings, ServeSettings,
     bind,
 };
-use toolyard_testkit::harness::{Process, Scratch, Signal, soon};
+use toolyard_testkit::harness::{Process, Scratch, Signal, within_timeout};
 use toolyard_testkit::probe;
 
 use super::{TOOLYARD, processes};
@@ -45,7 +45,7 @@ async fn ctrl_c_cancels_the_call_at_a_server_that_was_started() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the call", called).await;
+    within_timeout("the call", called).await;
     process.signal(Signal::Interrupt);
     assert_eq!(process.exit().await, Some(130));
     assert_eq!(process.stderr(), "toolyard: mcp__waits__go was cancelled\n");
@@ -64,12 +64,12 @@ async fn ctrl_c_cancels_the_call_at_a_server_over_http() {
         };
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            door,
+            auth: door,
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings::default(),
             connections: ConnectionLimits::default(),
-            annexes: Vec::new(),
+            builtin_endpoints: Vec::new(),
             drain: Duration::ZERO,
         };
         let bound = bind(Yard::with_sources([probe::source()]), settings).await.unwrap();
@@ -81,12 +81,12 @@ async fn ctrl_c_cancels_the_call_at_a_server_over_http() {
         let arguments = traces.arguments().to_string();
         let call = ["call", "mcp__probe__wait_until_cancelled", "--args", &arguments, "--config", &config];
         let (mut process, _stdin, _stdout) = Process::start(TOOLYARD, &call);
-        traces.started().await;
+        traces.wait_started().await;
         process.signal(Signal::Interrupt);
         assert_eq!(process.exit().await, Some(130), "{era}: {}", process.stderr());
-        traces.cancelled().await;
+        traces.wait_cancelled().await;
         stop.cancel();
-        soon("the server to end", serving).await.unwrap();
+        within_timeout("the server to end", serving).await.unwrap();
     }
 }
 
@@ -158,7 +158,7 @@ async fn has_started(script: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the server to start", started).await;
+    within_timeout("the server to start", started).await;
 }
 
 async fn has_ended(script: &str) {
@@ -167,5 +167,5 @@ async fn has_ended(script: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the server to end", gone).await;
+    within_timeout("the server to end", gone).await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
-use toolyard_testkit::harness::{Scratch, Server, soon};
+use toolyard_testkit::harness::{Scratch, Server, within_timeout};
 
 use super::access::{make, serve};
 
@@ -52,7 +52,7 @@ async fn above_the_memory_mark_the_heaviest_principal_is_refused_and_a_light_one
     let (server, [heavy, light]) =
         with_tokens(&scratch, &format!("[limits]\nmemory_mark_bytes = {mark}")).await;
     open_sessions(&server, &heavy).await;
-    let refused = soon("a refusal", async {
+    let refused = within_timeout("a refusal", async {
         loop {
             match add(&server, &heavy).await {
                 (200, _) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -80,7 +80,7 @@ async fn hundreds_of_idle_connections_keep_nobody_out() {
             assert_eq!(add(&server, &known).await.0, 200, "beside {number}");
         }
     }
-    let read = soon("the oldest is closed", idle[0].read(&mut [0; 1])).await;
+    let read = within_timeout("the oldest is closed", idle[0].read(&mut [0; 1])).await;
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
     // The newest are still open; only what is in the way goes.
     let newest = idle.last_mut().unwrap();

@@ -27,7 +27,7 @@ async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<(St
     let header = token.map(|token| format!("Bearer {token}"));
     let headers: Vec<(&str, &str)> = header.iter().map(|header| ("authorization", header.as_str())).collect();
     for _ in 0..200 {
-        let text = server.request("GET", "/metrics", &headers, b"").await.whole().await.text;
+        let text = server.request("GET", "/metrics", &headers, b"").await.read_body().await.text;
         let flying = text.lines().filter(|line| line.starts_with("toolyard_calls_in_flight{"));
         if flying.clone().all(|line| line.ends_with(" 0")) {
             let labelled = format!("tool=\"{tool}\"");

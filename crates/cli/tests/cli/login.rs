@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::Command;
-use toolyard_testkit::harness::{Scratch, Server, soon};
+use toolyard_testkit::harness::{Scratch, Server, within_timeout};
 
 use super::authority::Authority;
 use super::{SERVE, TOOLYARD};
@@ -19,7 +19,7 @@ fn toolyard(scratch: &Scratch, words: &str) -> Command {
 
 /// The exit code, and everything that was said.
 async fn says(scratch: &Scratch, words: &str) -> (Option<i32>, String) {
-    let done = soon(words, toolyard(scratch, words).output()).await.unwrap();
+    let done = within_timeout(words, toolyard(scratch, words).output()).await.unwrap();
     let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
     (done.status.code(), said)
 }
@@ -52,7 +52,8 @@ async fn a_server_that_wants_a_login_is_exit_code_3_until_there_is_one() {
     let mut login = login.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let address = loop {
-        let line = soon("the address", lines.next_line()).await.unwrap().expect("the address is told");
+        let line =
+            within_timeout("the address", lines.next_line()).await.unwrap().expect("the address is told");
         if let Some(address) = line.trim().strip_prefix("http") {
             break format!("http{address}");
         }
@@ -60,9 +61,9 @@ async fn a_server_that_wants_a_login_is_exit_code_3_until_there_is_one() {
     // Somebody may have chosen the provider already, which is just as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // What a browser would do; it is led back to the one who logs in.
-    let done = soon("the browser", reqwest::get(address)).await.unwrap();
+    let done = within_timeout("the browser", reqwest::get(address)).await.unwrap();
     assert!(done.status().is_success(), "{done:?}");
-    assert_eq!(soon("the login", login.wait()).await.unwrap().code(), Some(0));
+    assert_eq!(within_timeout("the login", login.wait()).await.unwrap().code(), Some(0));
     let mut said = String::new();
     login.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
     assert_eq!(said, "logged in to locked\n");
@@ -90,14 +91,16 @@ async fn a_server_that_has_no_login_wants_a_token_and_says_how_it_is_given() {
     assert_eq!(says(&scratch, &format!("list --url {url}")).await, (Some(3), nameless.to_owned()));
     let mut call = toolyard(&scratch, &format!("call add a=2 b=3 --url {url}"));
     let call = call.args(["--header", &format!("Authorization: Bearer {token}")]).output();
-    let done = soon("the call", call).await.unwrap();
+    let done = within_timeout("the call", call).await.unwrap();
     assert_eq!(
         (done.status.code(), String::from_utf8(done.stdout).unwrap().as_str()),
         (Some(0), "{\"sum\":5.0}\n")
     );
     // What it does not accept is not asked for again.
     let mut wrong = toolyard(&scratch, &format!("list --url {url}"));
-    let done = soon("the list", wrong.args(["--header", "Authorization: Bearer x"]).output()).await.unwrap();
+    let done = within_timeout("the list", wrong.args(["--header", "Authorization: Bearer x"]).output())
+        .await
+        .unwrap();
     let said = "toolyard: 127.0.0.1 wants to know who you are: it does not accept what --header says\n  \
                 see whether the token is right, and has not expired\n";
     assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(3), said));

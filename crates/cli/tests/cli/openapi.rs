@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use serde_json::json;
-use toolyard_testkit::harness::{Client, Scratch, Server, Version, soon};
+use toolyard_testkit::harness::{Client, Scratch, Server, Version, within_timeout};
 
 use super::{SERVE, TOOLYARD};
 
@@ -76,7 +76,7 @@ async fn what_a_document_in_a_file_says_of_this_machine_is_not_called() {
     let told = "some tools cannot be called: the document names http://localhost:1, which is this machine, a private \
                 network or the like; if that is meant, name the host in allow_hosts or base_url of this server, or say \
                 --base-url";
-    soon("the warning", async {
+    within_timeout("the warning", async {
         while !server.process().await.stderr().contains(told) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }

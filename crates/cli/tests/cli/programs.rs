@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use toolyard_testkit::harness::{Client, Line, Over, Scratch, Server, Version};
-use toolyard_testkit::odd::{Kind, Nearby, nearby};
+use toolyard_testkit::odd::{Kind, Nearby, start_in_process};
 
 use super::{SERVE, TOOLYARD};
 
@@ -29,7 +29,10 @@ pub(super) static TURN: Mutex<()> = Mutex::const_new(());
 impl Upstreams {
     async fn start(more: &str) -> Self {
         let turn = TURN.lock().await;
-        let running = [nearby(Kind::Financials).await.unwrap(), nearby(Kind::Documents).await.unwrap()];
+        let running = [
+            start_in_process(Kind::Financials).await.unwrap(),
+            start_in_process(Kind::Documents).await.unwrap(),
+        ];
         let [finance, documents] = &running;
         let scratch = Scratch::new();
         let text = format!(
@@ -47,14 +50,14 @@ impl Upstreams {
     /// A client of the three tools.
     async fn client(&self, over: Over, version: Version) -> Client {
         match over {
-            Over::Http => Client::join(&self.serve().await.at("/programs/mcp"), version).await,
+            Over::Http => Client::join(&self.serve().await.with_path("/programs/mcp"), version).await,
             Over::Stdio => self.exposing("programs", version).await,
         }
     }
 
     async fn exposing(&self, what: &str, version: Version) -> Client {
         let arguments = ["stdio", "--expose", what, "--config", &self.config];
-        Client::on(Line::start(TOOLYARD, &arguments, version), version).await
+        Client::over_stdio(Line::start(TOOLYARD, &arguments, version), version).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 use serde_json::json;
 use toolyard_testkit::harness::{Client, Scratch, Server, Version};
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::{SERVE, TOOLYARD};
 
@@ -184,7 +184,7 @@ async fn what_is_left_of_a_rate_is_in_every_answer() {
 #[tokio::test]
 async fn results_that_break_their_promise_are_told_or_refused_as_configured() {
     let scratch = Scratch::new();
-    let odd = nearby(Kind::WrongOutput).await.unwrap();
+    let odd = start_in_process(Kind::WrongOutput).await.unwrap();
     for (mode, status) in [("off", 200), ("warn", 200), ("enforce", 500)] {
         let config = format!("check_results = \"{mode}\"\n[servers.odd]\nurl = \"{}\"\n", odd.url);
         let answer = serve(&scratch, &config).await.execute("mcp__odd__wrong", json!({})).await;
@@ -200,7 +200,7 @@ async fn results_that_break_their_promise_are_told_or_refused_as_configured() {
 #[tokio::test]
 async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
     let scratch = Scratch::new();
-    let odd = nearby(Kind::Pages).await.unwrap();
+    let odd = start_in_process(Kind::Pages).await.unwrap();
     let digest = |secret: &str| {
         let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());
         HEXLOWER.encode(digest.as_ref())
@@ -220,7 +220,7 @@ async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
     let as_who = async |who: &str, method: &str, path: &str| {
         let token = format!("Bearer {who}");
         let headers = [("authorization", token.as_str()), ("content-type", "application/json")];
-        server.request(method, path, &headers, b"{}").await.whole().await
+        server.request(method, path, &headers, b"{}").await.read_body().await
     };
     // Until it has started, nobody knows what it offers.
     while as_who("all", "GET", "/ready").await.status != 200 {
@@ -251,7 +251,7 @@ async fn pages_of_configured_origins_may_use_it_and_no_others() {
             ("access-control-request-method", "POST"),
             ("access-control-request-headers", "authorization,x-custom"),
         ];
-        let answer = server.request(method, "/mcp/tools/add/execute", &headers, b"").await.whole().await;
+        let answer = server.request(method, "/mcp/tools/add/execute", &headers, b"").await.read_body().await;
         let header = |name: &str| answer.header(name).map(ToOwned::to_owned);
         (answer.status, header("access-control-allow-origin"), header("access-control-allow-headers"))
     };
@@ -270,7 +270,7 @@ async fn pages_of_configured_origins_may_use_it_and_no_others() {
 async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
     let settings = toolyard_serve::ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
-        door: toolyard_serve::ServeAuthSettings {
+        auth: toolyard_serve::ServeAuthSettings {
             auth: toolyard_serve::Auth::None(toolyard_hub::Principal::owner()),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -278,7 +278,7 @@ async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
         mcp: toolyard_serve::McpSettings::default(),
         endpoint: toolyard_serve::EndpointSettings::default(),
         connections: toolyard_serve::ConnectionLimits::default(),
-        annexes: Vec::new(),
+        builtin_endpoints: Vec::new(),
         control: toolyard_serve::ControlSettings::default(),
         drain: std::time::Duration::from_secs(1),
     };
@@ -298,7 +298,7 @@ async fn the_examples_of_the_protocol_are_answered_as_it_shows_them() {
     let token = format!("Bearer {}", server.token.as_deref().unwrap());
     let headers = [("authorization", token.as_str()), ("x-mcp-version", "1.0")];
 
-    let listed = server.request("GET", "/mcp/tools", &headers, b"").await.whole().await.json();
+    let listed = server.request("GET", "/mcp/tools", &headers, b"").await.read_body().await.json();
     let tool =
         listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "mcp__code__analyze_code");
     let tool = tool.unwrap();

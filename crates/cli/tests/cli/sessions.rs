@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Client, Scratch, Server, Socket, Version, soon, until_equal};
+use toolyard_testkit::harness::{Client, Scratch, Server, Socket, Version, until_equal, within_timeout};
 
 use super::{TOOLYARD, processes};
 
@@ -47,8 +47,8 @@ impl Yard {
         let server = Server::configured(TOOLYARD, &scratch, &config).await;
         let yard = Self { server, script, _scratch: scratch };
         let mut tab = yard.tab().await;
-        soon("the server", async {
-            while tab.ask("mcp_tools", json!({"server_name": "counter"})).await.unwrap()["count"] != 1 {
+        within_timeout("the server", async {
+            while tab.request("mcp_tools", json!({"server_name": "counter"})).await.unwrap()["count"] != 1 {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         })
@@ -57,7 +57,7 @@ impl Yard {
     }
 
     async fn tab(&self) -> Socket {
-        Socket::welcome(&self.server.address, self.server.token.as_deref().unwrap()).await
+        Socket::connect(&self.server.address, self.server.token.as_deref().unwrap()).await
     }
 
     /// How many sessions there are with the server: each is a process, beside its keeper.
@@ -76,7 +76,7 @@ async fn count(tab: &mut Socket, label: &str) -> Value {
         "tool": "mcp__counter__count", "arguments": {}, "session_id": format!("page-{label}"),
         "asks": ["elicit_form", "elicit_url", "sample"],
     });
-    let answer = tab.ask("mcp_call", words).await.unwrap();
+    let answer = tab.request("mcp_call", words).await.unwrap();
     answer["result"]["content"][0]["text"].clone()
 }
 
@@ -97,7 +97,7 @@ async fn a_tab_has_one_private_session_with_a_server_and_takes_it_along_when_it_
     assert_eq!(counted, ["1", "2", "3"]);
     assert_eq!(count(&mut other, "d").await, "1");
     assert_eq!(yard.sessions(), 3);
-    one.hang_up();
+    one.disconnect();
     let took = yard.until_sessions(2).await;
     assert!(took < Duration::from_secs(2), "{took:?}");
     assert_eq!(count(&mut other, "e").await, "2");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use toolyard_testkit::harness::{Client, Line, Process, Scratch, Server, Signal, Version, soon};
+use toolyard_testkit::harness::{Client, Line, Process, Scratch, Server, Signal, Version, within_timeout};
 use toolyard_testkit::web::{Shown, Web, What};
 
 use super::{SERVE, TOOLYARD};
@@ -31,7 +31,7 @@ async fn the_demo_yard_is_served_to_whoever_has_the_token() {
 #[tokio::test]
 async fn the_demo_yard_is_served_over_stdio() {
     for version in Version::ALL {
-        let mut client = Client::on(Line::start(TOOLYARD, &["stdio"], version), version).await;
+        let mut client = Client::over_stdio(Line::start(TOOLYARD, &["stdio"], version), version).await;
         let answer = client.call("add", json!({"a": 1, "b": 2})).await.answer;
         assert_eq!(answer.result()["structuredContent"], json!({"sum": 3.0}), "{version}");
     }
@@ -64,7 +64,7 @@ async fn a_token_of_ones_own_is_never_printed() {
         let (mut process, _stdin, mut stdout) = Process::start("env", &words);
         let mut said = String::new();
         if json.is_empty() {
-            soon("the address", async {
+            within_timeout("the address", async {
                 while !process.stderr().contains("Ctrl-C stops it.") {
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
                 }
@@ -72,7 +72,7 @@ async fn a_token_of_ones_own_is_never_printed() {
             .await;
         } else {
             let mut line = BufReader::new(&mut stdout);
-            soon("the address", line.read_line(&mut said)).await.unwrap();
+            within_timeout("the address", line.read_line(&mut said)).await.unwrap();
             let known: Value = serde_json::from_str(&said).unwrap();
             assert_eq!(known["token"], Value::Null, "{said}");
         }
@@ -103,7 +103,7 @@ async fn the_page_is_printed_with_configured_tokens_and_without_any_and_never_a_
     ] {
         let (mut process, _stdin, _stdout) =
             Process::start(TOOLYARD, &["serve", "--listen", "127.0.0.1:0", "--config", config]);
-        soon("the address", async {
+        within_timeout("the address", async {
             while !process.stderr().contains("Ctrl-C stops it.") {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
@@ -218,7 +218,7 @@ async fn trusting(certificates: &str, arguments: &[&str]) -> (Option<i32>, Strin
 async fn whoever_the_system_trusts_is_trusted_and_nobody_else() {
     let open: Vec<&str> = SERVE.into_iter().chain(["--auth", "none"]).collect();
     let server = Server::start(TOOLYARD, &open).await;
-    let (shown, other, scratch) = (Shown::fresh(), Shown::fresh(), Scratch::new());
+    let (shown, other, scratch) = (Shown::generate(), Shown::generate(), Scratch::new());
     let (trusted, another) = (scratch.file("shown.pem", &shown.pem), scratch.file("other.pem", &other.pem));
     let front = Web::start(What::Encrypted(server.address.clone(), shown)).await;
     let call = ["call", "add", "a=1", "b=2", "--url", &format!("https://{}/mcp", front.address)];

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use toolyard_testkit::harness::{Call, Client, Line, Over, Process, Server, Signal, Version, soon};
+use toolyard_testkit::harness::{Call, Client, Line, Over, Process, Server, Signal, Version, within_timeout};
 
 use super::{SERVE, TOOLYARD};
 
 async fn start(over: Over, version: Version) -> Client {
     match over {
-        Over::Stdio => Client::on(Line::start(TOOLYARD, &["stdio"], version), version).await,
+        Over::Stdio => Client::over_stdio(Line::start(TOOLYARD, &["stdio"], version), version).await,
         Over::Http => Client::join(&Server::start(TOOLYARD, &SERVE).await, version).await,
     }
 }
@@ -71,7 +71,7 @@ async fn a_client_that_closes_its_side_still_gets_its_answer() {
     for version in Version::NEWEST {
         let mut client = start(Over::Stdio, version).await;
         let call = counting(&mut client, json!({"from": 3, "delay_ms": 50})).await;
-        client.line().hang_up().await;
+        client.line().close_stdin().await;
         assert_eq!(call.finish().await.answer.content(), "Lift-off!", "{version}");
         assert!(client.line().try_next().await.is_none(), "{version}");
         assert_eq!(process(&client).await.exit().await, Some(0), "{version}");
@@ -96,5 +96,5 @@ async fn without_calls_it_ends_at_once() {
 /// Waits until nobody listens there any more.
 async fn refused(address: &str) {
     let closed = async { while TcpStream::connect(address).await.is_ok() {} };
-    soon("the listener to close", closed).await;
+    within_timeout("the listener to close", closed).await;
 }

@@ -48,13 +48,13 @@ impl Tester {
         let config = scratch.file("toolyard.toml", config);
         let arguments = ["stdio", "--expose", "tester", "--config", &config];
         let version = Version::V2025_11_25;
-        let client = Client::on(Line::start(TOOLYARD, &arguments, version), version).await;
+        let client = Client::over_stdio(Line::start(TOOLYARD, &arguments, version), version).await;
         Self { _scratch: Some(scratch), ..Self::of(client) }
     }
 
     /// Over HTTP.
     async fn join(server: &Arc<Server>, version: Version) -> Self {
-        Self::of(Client::join(&server.at("/tester/mcp"), version).await)
+        Self::of(Client::join(&server.with_path("/tester/mcp"), version).await)
     }
 
     fn of(client: Client) -> Self {

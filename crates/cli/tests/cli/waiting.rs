@@ -4,7 +4,7 @@ use std::process::{Output, Stdio};
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
-use toolyard_testkit::harness::{Scratch, soon};
+use toolyard_testkit::harness::{Scratch, within_timeout};
 
 use super::TOOLYARD;
 
@@ -62,7 +62,7 @@ impl Yard {
     /// What it prints; that it ends at all says that it did not wait for a server that hangs.
     async fn says(&self, words: &str) -> (Option<i32>, String, String) {
         let Output { status, stdout, stderr } =
-            soon(words, self.start(words).wait_with_output()).await.unwrap();
+            within_timeout(words, self.start(words).wait_with_output()).await.unwrap();
         let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         (status.code(), stdout, stderr)
     }
@@ -88,14 +88,14 @@ async fn whoever_waits_for_a_server_that_nobody_knows_is_told() {
     let mut lines = BufReader::new(call.stderr.take().unwrap()).lines();
     let mut said = String::new();
     for _ in 0..2 {
-        let line = soon("what it waits for", lines.next_line()).await.unwrap().unwrap_or_default();
+        let line = within_timeout("what it waits for", lines.next_line()).await.unwrap().unwrap_or_default();
         said.push_str(&format!("{line}\n"));
     }
     assert!(tells(&said), "{said}");
     assert_eq!(call.try_wait().unwrap(), None, "it goes on waiting");
     let mut unknown = yard.start("call nothing");
     let mut lines = BufReader::new(unknown.stderr.take().unwrap()).lines();
-    let line = soon("what it waits for", lines.next_line()).await.unwrap().unwrap();
+    let line = within_timeout("what it waits for", lines.next_line()).await.unwrap().unwrap();
     assert!(line.ends_with("slow to start, which may have nothing"), "{line}");
     // The names that it says help.
     for words in ["call mcp__quick__add a=2 b=3", "call --server quick add a=2 b=3"] {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::ChildStdout;
-use toolyard_testkit::harness::{Process, Scratch, Server, Signal, soon};
+use toolyard_testkit::harness::{Process, Scratch, Server, Signal, within_timeout};
 
 use super::{SERVE, TOOLYARD};
 
@@ -20,7 +20,7 @@ impl Watching {
     }
 
     async fn line(&mut self) -> String {
-        let line = soon("a line", self.lines.next_line()).await.unwrap();
+        let line = within_timeout("a line", self.lines.next_line()).await.unwrap();
         line.unwrap_or_else(|| panic!("no more lines; {}", self.process.stderr()))
     }
 
@@ -35,7 +35,7 @@ impl Watching {
     }
 
     async fn says(&self, part: &str) {
-        soon(part, async {
+        within_timeout(part, async {
             while !self.process.stderr().contains(part) {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }

@@ -59,7 +59,7 @@ impl PassedVariable {
 }
 
 impl CodexKeys {
-    pub(super) fn into_ours(self) -> ServerKeys {
+    pub(super) fn into_server_keys(self) -> ServerKeys {
         let oauth = match (self.oauth, self.scopes) {
             (None, None) => None,
             (oauth, scopes) => {

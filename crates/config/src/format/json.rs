@@ -71,7 +71,7 @@ pub(super) struct JsonKeys {
 }
 
 impl JsonKeys {
-    pub(super) fn into_ours(self) -> ServerKeys {
+    pub(super) fn into_server_keys(self) -> ServerKeys {
         let kind = self.kind.or(self.transport);
         // Gemini means the old transport by `url` and the new one by `httpUrl`; one of them may be there for others.
         let url = self.http_url.or(self.url).or(self.server_url).or(self.base_url);

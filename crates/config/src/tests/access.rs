@@ -58,7 +58,7 @@ fn every_key_of_a_token_is_read() {
         expires: None,
     };
     assert_eq!(config.access.tokens, [ci, chief]);
-    assert!(config.access.restricts() && !config.access.is_empty());
+    assert!(config.access.has_allow_lists() && !config.access.is_empty());
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn every_key_about_jwts_is_read() {
     let place = Place::new(&[("toolyard.toml", text), ("keys/issuer.json", KEY)]);
     let config = place.load(&[]);
     assert_eq!(config.problems(), []);
-    let jwt = config.access.jwt.unwrap().settings(|url| panic!("no address was said, but {url} is asked"));
+    let jwt = config.access.jwt.unwrap().to_issuer(|url| panic!("no address was said, but {url} is asked"));
     assert!(matches!(jwt.keys, KeySource::Fixed(_)));
     assert_eq!(jwt.issuer, "https://id.example");
     assert_eq!(jwt.audience, ["https://yard.example/mcp", "other"]);
@@ -99,7 +99,7 @@ fn keys_at_an_address_are_asked_for_there_and_all_algorithms_are_allowed() {
     let text = "[jwt]\nissuer = \"i\"\naudience = [\"a\"]\njwks_url = \"https://id.example/keys\"\n";
     let config = Place::new(&[("toolyard.toml", text)]).load(&[]);
     let mut asked = String::new();
-    let jwt = config.access.jwt.unwrap().settings(|url| {
+    let jwt = config.access.jwt.unwrap().to_issuer(|url| {
         url.clone_into(&mut asked);
         std::sync::Arc::new(|| Box::pin(async { Err("no".to_owned()) }))
     });

@@ -44,19 +44,19 @@ fn mcp_servers_are_read_with_every_spelling() {
         let address = address(settings(&config, name));
         (address.url.clone(), address.kind)
     };
-    assert_eq!(url("old"), ("http://h/sse".to_owned(), UrlKind::OldSse));
+    assert_eq!(url("old"), ("http://h/sse".to_owned(), UrlKind::LegacySse));
     assert_eq!(url("streamable"), ("https://h/1".to_owned(), UrlKind::Any));
     assert_eq!(url("streamableHttp"), ("https://h/2".to_owned(), UrlKind::Any));
-    assert_eq!(url("transport"), ("http://h/3".to_owned(), UrlKind::OldSse));
+    assert_eq!(url("transport"), ("http://h/3".to_owned(), UrlKind::LegacySse));
     assert_eq!(url("gemini"), ("http://h/4".to_owned(), UrlKind::Any));
     assert_eq!(url("windsurf"), ("http://h/5".to_owned(), UrlKind::Any));
     assert_eq!(url("base"), ("http://h/6".to_owned(), UrlKind::Any));
     let headers = &address(settings(&config, "streamable")).headers;
     assert_eq!(open(headers), [("Authorization", "Bearer t0ken")]);
     assert_eq!(settings(&config, "gemini").disabled_tools, ["x"]);
-    assert_eq!(settings(&config, "gemini").call_time, Duration::from_secs(30));
+    assert_eq!(settings(&config, "gemini").call_timeout, Duration::from_secs(30));
     assert_eq!(settings(&config, "windsurf").disabled_tools, ["y"]);
-    assert_eq!(settings(&config, "windsurf").call_time, Duration::from_secs(60));
+    assert_eq!(settings(&config, "windsurf").call_timeout, Duration::from_secs(60));
     assert_eq!(settings(&config, "base").enabled_tools, Some(vec!["z".to_owned()]));
     assert!(!settings(&config, "off").enabled);
     let text = |text: &str| text.to_owned();
@@ -176,7 +176,10 @@ fn codexs_servers_are_read_without_replacing_anything() {
     let local = settings(&config, "local");
     assert_eq!(command(local).args, ["${NOT_EXPANDED}"]);
     assert_eq!(open(&command(local).env), [("A", "${NEITHER}")]);
-    assert_eq!((local.start_time, local.call_time), (Duration::from_secs(20), Duration::from_millis(90_500)));
+    assert_eq!(
+        (local.start_timeout, local.call_timeout),
+        (Duration::from_secs(20), Duration::from_millis(90_500))
+    );
     assert!(!local.enabled);
     assert_eq!(
         (&local.enabled_tools, &local.disabled_tools),
@@ -185,7 +188,7 @@ fn codexs_servers_are_read_without_replacing_anything() {
     let remote = settings(&config, "remote");
     assert_eq!(open(&address(remote).headers), [("X-Secret", "t0ken"), ("X-Static", "${AS_IT_IS}")]);
     assert_eq!(remote.auth, ServerAuthSettings::Bearer(Secret::new("t0ken")));
-    assert_eq!(remote.start_time, Duration::from_millis(1_500));
+    assert_eq!(remote.start_timeout, Duration::from_millis(1_500));
     let scopes = OAuthSettings { scopes: vec!["read".to_owned()], ..OAuthSettings::default() };
     assert_eq!(settings(&config, "scoped").auth, ServerAuthSettings::OAuth(scopes));
     insta::assert_snapshot!(place.told(&["config.toml"]));

@@ -75,7 +75,7 @@ fn every_key_of_the_yard_is_read() {
             },
         )],
         results: ResultChecks {
-            usual: ResultCheck::Warn,
+            default: ResultCheck::Warn,
             sources: BTreeMap::from([(SourceName::new("repository"), ResultCheck::Enforce)]),
         },
         quotas: QuotaLimits::default(),
@@ -97,8 +97,8 @@ fn every_key_of_the_yard_is_read() {
     };
     assert_eq!(config.limits(), limits);
     let definitions = DefinitionLimits { per_source: 200_000, total: 300_000 };
-    assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (100_000, definitions));
-    assert_eq!(config.limits.drain(), Duration::from_secs(7));
+    assert_eq!((config.limits.message_bytes(), config.limits.definition_limits()), (100_000, definitions));
+    assert_eq!(config.limits.drain_timeout(), Duration::from_secs(7));
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn every_key_of_a_command_is_read() {
             (text("git_*"), vec![text("read")]),
             (text("git_commit"), vec![text("write"), text("sign")]),
         ]),
-        start_time: Duration::from_secs(120),
-        call_time: Duration::from_secs(7),
+        start_timeout: Duration::from_secs(120),
+        call_timeout: Duration::from_secs(7),
         ..ServerSettings::new(SourceName::new("repository"), transport)
     };
     assert_eq!(*settings(&config, "repository"), expected);
@@ -184,7 +184,7 @@ fn every_key_of_an_address_is_read() {
             (text("Authorization"), Secret::new("Bearer t0ken")),
             (text("X-Version"), Secret::new("2")),
         ]),
-        kind: UrlKind::OldSse,
+        kind: UrlKind::LegacySse,
     });
     let oauth = OAuthSettings {
         client_id: Some(text("yard")),
@@ -196,7 +196,7 @@ fn every_key_of_an_address_is_read() {
     let expected = ServerSettings {
         permissions: vec![text("cloud")],
         forward_headers: vec![text("X-Request-Id")],
-        start_time: Duration::from_millis(500),
+        start_timeout: Duration::from_millis(500),
         auth: ServerAuthSettings::OAuth(oauth),
         ..ServerSettings::new(SourceName::new("cloud"), transport)
     };
@@ -215,7 +215,7 @@ fn times_are_written_in_several_ways() {
         [("7", 7_000), ("1.5", 1_500), ("\"30s\"", 30_000), ("\"2 m\"", 120_000), ("\"1h\"", 3_600_000)];
     for (written, milliseconds) in times {
         let server = only(&format!("[servers.a]\ncommand = \"x\"\ncall_timeout = {written}\n"));
-        assert_eq!(server.call_time, Duration::from_millis(milliseconds), "{written}");
+        assert_eq!(server.call_timeout, Duration::from_millis(milliseconds), "{written}");
     }
 }
 
@@ -265,7 +265,7 @@ fn a_server_with_a_mistake_keeps_the_permissions_that_its_offers_would_need() {
 fn what_servers_may_send_has_the_documented_limits_and_cannot_be_nothing() {
     let config = Place::new(&[("toolyard.toml", "demo = true\n")]).load(&[]);
     let definitions = DefinitionLimits { per_source: 67_108_864, total: 268_435_456 };
-    assert_eq!((config.limits.message_bytes(), config.limits.definitions()), (33_554_432, definitions));
+    assert_eq!((config.limits.message_bytes(), config.limits.definition_limits()), (33_554_432, definitions));
     let told = Place::new(&[("toolyard.toml", "[limits]\nmessage_bytes = 10\n")]).told(&[]);
     assert!(told.contains("limits.message_bytes must be at least 65536"), "{told}");
 }

@@ -42,7 +42,7 @@ fn every_key_is_read_and_paths_are_seen_from_the_file() {
     let AuditSettings { file, arguments, flush, rotate_bytes, keep_files, keep_for, on_failure } =
         config.audit.clone().unwrap();
     assert_eq!(file, place.folder().join("conf/logs/audit.jsonl"));
-    assert!(arguments == AuditArguments::Record && config.redaction.hides("user_ssn"));
+    assert!(arguments == AuditArguments::Record && config.redaction.is_secret_key("user_ssn"));
     assert_eq!((flush, on_failure, keep_for), (AuditFlush::Disk, AuditFailurePolicy::Refuse, None));
     assert_eq!((rotate_bytes, keep_files), (5_000, 2));
     let HistoryStoreSettings { file, keep_rows, keep_for, on_damage } = config.history.unwrap();

@@ -78,6 +78,6 @@ async fn a_change_before_the_watch_began_is_not_missed() {
     place.write("toolyard.toml", "demo = false\n");
     let mut watch = ConfigWatcher::new(&config).unwrap();
     assert!(within(&mut watch, 60).await.is_some());
-    watch.set_files_of(&place.load(&[]));
+    watch.set_config(&place.load(&[]));
     assert_eq!(within(&mut watch, 60).await, None);
 }

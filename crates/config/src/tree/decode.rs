@@ -17,7 +17,7 @@ use super::{ConfigKey, ConfigNode, ConfigValue};
 /// What was wrong with a tree.
 #[derive(Default)]
 pub(crate) struct DecodeReport {
-    pub(crate) faults: Vec<DecodeError>,
+    pub(crate) errors: Vec<DecodeError>,
     pub(crate) unknown: Vec<UnknownKey>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
                     node.children().iter().any(|child| wrong.contains(&child.identity()))
                 });
                 if !echo {
-                    findings.faults.push(fault);
+                    findings.errors.push(fault);
                 }
                 wrong.insert(node);
                 if node == root.identity() || !skipped.insert(node) {
@@ -110,7 +110,7 @@ impl<'a> NodeDeserializer<'a> {
     }
 
     /// Errors are placed at the innermost value that they pass.
-    fn placed<T>(node: &ConfigNode, result: Result<T, DecodeError>) -> Result<T, DecodeError> {
+    fn with_location<T>(node: &ConfigNode, result: Result<T, DecodeError>) -> Result<T, DecodeError> {
         result.map_err(|fault| match fault.node {
             Some(_) => fault,
             None => DecodeError { span: node.span.clone(), node: Some(node.identity()), ..fault },
@@ -124,8 +124,8 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         let result = match &self.node.value {
             ConfigValue::Null => visitor.visit_unit(),
-            ConfigValue::Flag(flag) => visitor.visit_bool(*flag),
-            ConfigValue::Whole(number) => match u64::try_from(*number) {
+            ConfigValue::Bool(flag) => visitor.visit_bool(*flag),
+            ConfigValue::Integer(number) => match u64::try_from(*number) {
                 Ok(number) => visitor.visit_u64(number),
                 Err(_) => visitor.visit_i64(*number),
             },
@@ -136,7 +136,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
             }
             ConfigValue::Table(_) => self.entries(&[], visitor),
         };
-        Self::placed(self.node, result)
+        Self::with_location(self.node, result)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
@@ -153,7 +153,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         match &self.node.value {
-            ConfigValue::Table(_) => Self::placed(self.node, self.entries(fields, visitor)),
+            ConfigValue::Table(_) => Self::with_location(self.node, self.entries(fields, visitor)),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -168,7 +168,7 @@ impl<'de> Deserializer<'de> for NodeDeserializer<'_> {
             ConfigValue::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             other => Err(DecodeError::custom(format_args!("expected a string, found {}", kind(other)))),
         };
-        Self::placed(self.node, result)
+        Self::with_location(self.node, result)
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -211,7 +211,10 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
         let (key, node) = self.value.take().ok_or_else(|| DecodeError::custom("a value without a key"))?;
         let place = Some(KeyContext { key, known: self.known });
-        NodeDeserializer::placed(node, seed.deserialize(NodeDeserializer { node, pass: self.pass, place }))
+        NodeDeserializer::with_location(
+            node,
+            seed.deserialize(NodeDeserializer { node, pass: self.pass, place }),
+        )
     }
 }
 
@@ -228,7 +231,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         seed: T,
     ) -> Result<Option<T::Value>, DecodeError> {
         let read = |node| {
-            NodeDeserializer::placed(
+            NodeDeserializer::with_location(
                 node,
                 seed.deserialize(NodeDeserializer { node, pass: self.pass, place: None }),
             )

@@ -31,11 +31,11 @@ impl Error for DecodeError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("expected {}, found {}", plain(expected), unexpected(&found)))
+        Self::custom(format_args!("expected {}, found {}", describe_expected(expected), unexpected(&found)))
     }
 
     fn invalid_value(_found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("expected {}", plain(expected)))
+        Self::custom(format_args!("expected {}", describe_expected(expected)))
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
@@ -45,7 +45,7 @@ impl Error for DecodeError {
 }
 
 /// What serde calls a type, in words.
-fn plain(expected: &dyn Expected) -> String {
+fn describe_expected(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
         "a sequence" => "a list".to_owned(),
@@ -74,8 +74,8 @@ fn unexpected(found: &Unexpected<'_>) -> &'static str {
 pub(super) fn kind(value: &ConfigValue) -> &'static str {
     match value {
         ConfigValue::Null => "null",
-        ConfigValue::Flag(_) => "true or false",
-        ConfigValue::Whole(_) => "a whole number",
+        ConfigValue::Bool(_) => "true or false",
+        ConfigValue::Integer(_) => "a whole number",
         ConfigValue::Number(_) => "a number",
         ConfigValue::Text(_) => "a string",
         ConfigValue::List(_) => "a list",

@@ -36,7 +36,7 @@ fn node(value: &Ast<'_>) -> ConfigNode {
     let value = match value {
         Ast::StringLit(text) => ConfigValue::Text(text.value.to_string()),
         Ast::NumberLit(number) => self::number(number.value),
-        Ast::BooleanLit(flag) => ConfigValue::Flag(flag.value),
+        Ast::BooleanLit(flag) => ConfigValue::Bool(flag.value),
         Ast::NullKeyword(_) => ConfigValue::Null,
         Ast::Array(items) => ConfigValue::List(items.elements.iter().map(node).collect()),
         Ast::Object(object) => table(object),
@@ -56,7 +56,7 @@ fn table(object: &Object<'_>) -> ConfigValue {
 
 fn number(text: &str) -> ConfigValue {
     text.parse()
-        .map(ConfigValue::Whole)
+        .map(ConfigValue::Integer)
         .or_else(|_| text.parse().map(ConfigValue::Number))
         .unwrap_or(ConfigValue::Null)
 }

@@ -42,9 +42,9 @@ fn node(value: Spanned<DeValue<'_>>) -> ConfigNode {
     let span = value.span();
     let value = match value.into_inner() {
         DeValue::String(text) => ConfigValue::Text(text.into_owned()),
-        DeValue::Integer(number) => whole(&number),
+        DeValue::Integer(number) => integer(&number),
         DeValue::Float(number) => self::number(&number),
-        DeValue::Boolean(flag) => ConfigValue::Flag(flag),
+        DeValue::Boolean(flag) => ConfigValue::Bool(flag),
         DeValue::Datetime(time) => ConfigValue::Text(time.to_string()),
         DeValue::Array(items) => list(items),
         DeValue::Table(entries) => table(entries),
@@ -52,10 +52,10 @@ fn node(value: Spanned<DeValue<'_>>) -> ConfigNode {
     ConfigNode { span, value }
 }
 
-fn whole(number: &DeInteger<'_>) -> ConfigValue {
+fn integer(number: &DeInteger<'_>) -> ConfigValue {
     // What does not fit is no number that any key could take, and is refused as text would be.
     i64::from_str_radix(number.as_str(), number.radix())
-        .map_or_else(|_| ConfigValue::Text(number.as_str().to_owned()), ConfigValue::Whole)
+        .map_or_else(|_| ConfigValue::Text(number.as_str().to_owned()), ConfigValue::Integer)
 }
 
 fn number(number: &DeFloat<'_>) -> ConfigValue {

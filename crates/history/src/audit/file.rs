@@ -30,7 +30,7 @@ pub(super) struct AuditFile {
     keep_for: Option<Duration>,
     open: OpenFile,
     /// That old files could not be moved was told.
-    told: bool,
+    rotation_error_logged: bool,
 }
 
 #[derive(Debug)]
@@ -59,11 +59,11 @@ impl AuditFile {
             rotate_bytes: settings.rotate_bytes.max(1),
             keep_files: settings.keep_files.max(1),
             keep_for: settings.keep_for,
-            open: OpenFile::at(&settings.file)?,
-            told: false,
+            open: OpenFile::open(&settings.file)?,
+            rotation_error_logged: false,
         };
-        file.settle()?;
-        file.tidy();
+        file.sync_directory()?;
+        file.rotate_and_prune();
         Ok(file)
     }
 
@@ -84,21 +84,21 @@ impl AuditFile {
     }
 
     fn append_locked(&mut self, text: &[u8]) -> io::Result<()> {
-        let mut size = self.open.mend()?;
-        if size.end > 0 && self.is_due(size.end + text.len() as u64) {
+        let mut size = self.open.truncate_torn_line()?;
+        if size.end > 0 && self.needs_rotation(size.end + text.len() as u64) {
             match self.rotate() {
-                Ok(()) => size = self.open.mend()?,
+                Ok(()) => size = self.open.truncate_torn_line()?,
                 // A file that is too large is better than a line that is lost.
-                Err(error) if !self.told => {
-                    self.told = true;
+                Err(error) if !self.rotation_error_logged => {
+                    self.rotation_error_logged = true;
                     tracing::error!(file = %self.path.display(), %error, "cannot put the audit aside");
                 }
                 Err(_) => {}
             }
         }
-        let text = match size.torn {
-            FileTail::No => Cow::Borrowed(text),
-            FileTail::OfOthers => Cow::Owned([b"\n", text].concat()),
+        let text = match size.tail {
+            FileTail::Complete => Cow::Borrowed(text),
+            FileTail::TornForeign => Cow::Owned([b"\n", text].concat()),
         };
         let written = self.open.file.write_all(&text).and_then(|()| match self.flush {
             AuditFlush::Kernel => Ok(()),
@@ -140,12 +140,12 @@ impl AuditFile {
                 Err(error) => return Err(error),
             }
             // The lock of the old one goes when it is closed.
-            self.open = OpenFile::at(&self.path)?;
+            self.open = OpenFile::open(&self.path)?;
         }
     }
 
     /// That there is a file of this name must survive a power cut where its lines are to.
-    fn settle(&self) -> io::Result<()> {
+    fn sync_directory(&self) -> io::Result<()> {
         match (self.flush, folder(&self.path)) {
             (AuditFlush::Disk, Some(folder)) => File::open(folder)?.sync_all(),
             _ => Ok(()),
@@ -153,9 +153,9 @@ impl AuditFile {
     }
 
     /// Whether the file is to be put aside before it has this size.
-    fn is_due(&self, size: u64) -> bool {
+    fn needs_rotation(&self, size: u64) -> bool {
         let FileKind::Plain { since, .. } = self.open.kind else { return false };
-        let turn = self.keep_for.map(|time| turn(time, self.keep_files));
+        let turn = self.keep_for.map(|time| rotation_interval(time, self.keep_files));
         let old = turn.is_some_and(|turn| since.elapsed().is_ok_and(|age| age > turn));
         size > self.rotate_bytes || old
     }
@@ -163,37 +163,37 @@ impl AuditFile {
     /// Puts the file aside as number 1, and each that was put aside before one number further.
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..=self.keep_files).rev() {
-            let from = self.aside(number);
+            let from = self.rotated_path(number);
             if number == self.keep_files {
-                absent_is_fine(std::fs::remove_file(from))?;
+                ignore_not_found(std::fs::remove_file(from))?;
             } else {
-                absent_is_fine(std::fs::rename(from, self.aside(number + 1)))?;
+                ignore_not_found(std::fs::rename(from, self.rotated_path(number + 1)))?;
             }
         }
-        std::fs::rename(&self.path, self.aside(1))?;
+        std::fs::rename(&self.path, self.rotated_path(1))?;
         // Nothing is at the path any more, so this makes a new one, or takes the one that somebody else has made.
         self.lock()?;
-        self.settle()?;
-        self.forget();
+        self.sync_directory()?;
+        self.remove_expired();
         Ok(())
     }
 
     /// Removes what was put aside and is too old, or one too many, and puts the file itself aside if it is old.
-    pub(super) fn tidy(&mut self) {
+    pub(super) fn rotate_and_prune(&mut self) {
         if let FileKind::Other = self.open.kind {
             return;
         }
-        if self.is_due(0) && self.lock().is_ok() {
+        if self.needs_rotation(0) && self.lock().is_ok() {
             // Somebody else may have done it.
-            if self.is_due(0) && self.open.mend().is_ok_and(|size| size.end > 0) {
+            if self.needs_rotation(0) && self.open.truncate_torn_line().is_ok_and(|size| size.end > 0) {
                 let _ = self.rotate();
             }
             let _ = self.open.file.unlock();
         }
-        self.forget();
+        self.remove_expired();
     }
 
-    fn forget(&self) {
+    fn remove_expired(&self) {
         let (Some(folder), Some(name)) = (folder(&self.path), self.path.file_name()) else { return };
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         let prefix = format!("{}.", name.to_string_lossy());
@@ -208,8 +208,8 @@ impl AuditFile {
         }
     }
 
-    fn aside(&self, number: usize) -> PathBuf {
-        beside(&self.path, &number.to_string())
+    fn rotated_path(&self, number: usize) -> PathBuf {
+        with_extra_extension(&self.path, &number.to_string())
     }
 }
 
@@ -217,18 +217,18 @@ impl AuditFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileEnd {
     end: u64,
-    torn: FileTail,
+    tail: FileTail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileTail {
-    No,
+    Complete,
     /// The last line has no end and is none of ours, so it is left as it is.
-    OfOthers,
+    TornForeign,
 }
 
 impl OpenFile {
-    fn at(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path) -> io::Result<Self> {
         let file = options().create(true).open(path)?;
         let about = file.metadata()?;
         if !about.is_file() {
@@ -236,7 +236,7 @@ impl OpenFile {
         }
         let mut beginning = [0; 64];
         let read = file.read_at(&mut beginning, 0)?;
-        let since = time_of(&beginning[..read]).or_else(|| about.modified().ok());
+        let since = parse_line_time(&beginning[..read]).or_else(|| about.modified().ok());
         // Nothing in it is known to be ours yet, so its end is looked at before the first write.
         let kind = FileKind::Plain { end: 0, since: since.unwrap_or_else(SystemTime::now) };
         Ok(Self { file, kind })
@@ -244,34 +244,34 @@ impl OpenFile {
 
     /// Takes away half a line that a process left behind when it was killed in the middle of a write. Its call was not
     /// answered.
-    fn mend(&mut self) -> io::Result<FileEnd> {
+    fn truncate_torn_line(&mut self) -> io::Result<FileEnd> {
         let size = self.file.metadata()?.len();
         let FileKind::Plain { end, .. } = self.kind else {
-            return Ok(FileEnd { end: size, torn: FileTail::No });
+            return Ok(FileEnd { end: size, tail: FileTail::Complete });
         };
         if size == end || size == 0 {
-            return Ok(FileEnd { end: size, torn: FileTail::No });
+            return Ok(FileEnd { end: size, tail: FileTail::Complete });
         }
         let start = size.saturating_sub(LONGEST_LINE);
         let mut last = [0];
         self.file.read_exact_at(&mut last, size - 1)?;
         if last == *b"\n" {
-            return Ok(FileEnd { end: size, torn: FileTail::No });
+            return Ok(FileEnd { end: size, tail: FileTail::Complete });
         }
         let mut tail = vec![0; usize::try_from(size - start).unwrap_or_default()];
         self.file.read_exact_at(&mut tail, start)?;
         let line = match memchr::memrchr(b'\n', &tail) {
             Some(at) => at + 1,
             None if start == 0 => 0,
-            None => return Ok(FileEnd { end: size, torn: FileTail::OfOthers }),
+            None => return Ok(FileEnd { end: size, tail: FileTail::TornForeign }),
         };
         let (tail, ours) = (&tail[line..], BEGINNING.as_bytes());
         if !tail.starts_with(&ours[..ours.len().min(tail.len())]) {
-            return Ok(FileEnd { end: size, torn: FileTail::OfOthers });
+            return Ok(FileEnd { end: size, tail: FileTail::TornForeign });
         }
         let end = start + line as u64;
         self.file.set_len(end)?;
-        Ok(FileEnd { end, torn: FileTail::No })
+        Ok(FileEnd { end, tail: FileTail::Complete })
     }
 }
 
@@ -284,20 +284,20 @@ fn options() -> OpenOptions {
 
 /// How long one file is written to before it is put aside because of its age: so that all that are kept together reach as
 /// far back as lines are kept.
-fn turn(keep_for: Duration, keep_files: usize) -> Duration {
+fn rotation_interval(keep_for: Duration, keep_files: usize) -> Duration {
     let files = u32::try_from(keep_files).unwrap_or(u32::MAX).max(1);
     (keep_for / files).max(SHORTEST_TURN.min(keep_for))
 }
 
 /// The time at the beginning of a line of ours.
-fn time_of(line: &[u8]) -> Option<SystemTime> {
+fn parse_line_time(line: &[u8]) -> Option<SystemTime> {
     let rest = line.strip_prefix(BEGINNING.as_bytes())?;
     let end = memchr::memchr(b'"', rest)?;
     let time: Timestamp = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
     Some(time.0)
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+fn with_extra_extension(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(ending);
@@ -313,7 +313,7 @@ fn digits(text: &str) -> Option<usize> {
     text.parse().ok().filter(|number: &usize| number.to_string() == text && *number > 0)
 }
 
-fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+fn ignore_not_found(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,

@@ -60,7 +60,7 @@ async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
             assert_eq!(numbers(&file).last(), Some(&number));
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(audit.lost(), 0);
+        assert_eq!(audit.lost_records(), 0);
     }
 }
 
@@ -74,7 +74,7 @@ async fn the_record_of_a_caller_that_has_hung_up_is_kept() {
     assert_eq!(numbers(&file), [1]);
     // Now it is too late.
     audit.record(&numbered(2).finished()).await.unwrap();
-    assert_eq!((numbers(&file), audit.lost()), (vec![1], 1));
+    assert_eq!((numbers(&file), audit.lost_records()), (vec![1], 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -211,7 +211,7 @@ async fn a_full_disk_stops_nobody_unless_it_is_to() {
     audit.record(&numbered(1).finished()).await.unwrap();
     audit.admit().unwrap();
     audit.close().await;
-    assert_eq!(audit.lost(), 1);
+    assert_eq!(audit.lost_records(), 1);
 
     let audit =
         AuditLog::open(&AuditSettings { on_failure: AuditFailurePolicy::Refuse, ..settings(full) }).unwrap();
@@ -220,7 +220,7 @@ async fn a_full_disk_stops_nobody_unless_it_is_to() {
     assert_eq!(audit.admit().unwrap_err().kind(), ErrorKind::CannotConnect);
     assert_eq!(audit.record(&numbered(2).finished()).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
     audit.close().await;
-    assert_eq!(audit.lost(), 2);
+    assert_eq!(audit.lost_records(), 2);
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     audit.record(&numbered(4).finished()).await.unwrap();
-    assert_eq!((numbers(&file), audit.lost()), (vec![1, 2, 3, 4], 0));
+    assert_eq!((numbers(&file), audit.lost_records()), (vec![1, 2, 3, 4], 0));
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
     assert_eq!(numbers(&file), [0_u64; 0]);
     other.unlock().unwrap();
     audit.close().await;
-    assert_eq!((numbers(&file), audit.lost()), (vec![1], 0));
+    assert_eq!((numbers(&file), audit.lost_records()), (vec![1], 0));
 }
 
 #[tokio::test]

@@ -66,7 +66,7 @@ impl AuditQueue {
         self.failing.load(Ordering::Relaxed)
     }
 
-    pub(super) fn lost(&self) -> u64 {
+    pub(super) fn lost_records(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
@@ -91,11 +91,11 @@ pub(super) fn run_writer(shared: &AuditQueue, mut file: AuditFile) {
     let mut held = AuditBacklog::default();
     loop {
         let Batch { text, callers, closed } = shared.next(if held.is_empty() { TIDY } else { TRY_AGAIN });
-        let fate = match held.write_with(&text, &mut file, closed) {
+        let fate = match held.try_write(&text, &mut file, closed) {
             None => AuditWriteStatus::Failed,
             Some(Ok(())) => {
                 if shared.failing.swap(false, Ordering::Relaxed) {
-                    let (file, lost) = (file.path().display(), shared.lost());
+                    let (file, lost) = (file.path().display(), shared.lost_records());
                     tracing::warn!(%file, lost, "the audit can be written again");
                 }
                 held = AuditBacklog::default();
@@ -139,10 +139,10 @@ impl AuditBacklog {
     }
 
     /// Writes what is held and what has come, unless that was tried in vain just now.
-    fn write_with(&mut self, text: &[u8], file: &mut AuditFile, closed: bool) -> Option<io::Result<()>> {
+    fn try_write(&mut self, text: &[u8], file: &mut AuditFile, closed: bool) -> Option<io::Result<()>> {
         if self.is_empty() {
             if text.is_empty() {
-                file.tidy();
+                file.rotate_and_prune();
                 return Some(Ok(()));
             }
             self.tried = Some(Instant::now());

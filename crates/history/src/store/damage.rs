@@ -28,13 +28,13 @@ pub enum HistoryDamagePolicy {
 /// Opens the database; a damaged one is renamed first. Processes that start at the same time take turns from the first
 /// look on: none of them moves the new file that another has just made, and none has the damaged file open while it is
 /// moved, because SQLite would then delete what belongs to the new one when it closes the old one.
-pub(super) fn open_or_move<T>(
+pub(super) fn open_or_move_aside<T>(
     file: &Path,
     open: impl Fn() -> Result<T, HistoryStoreError>,
 ) -> Result<T, HistoryStoreError> {
     let failed = |source| HistoryStoreError::MoveAside { file: file.to_owned(), source };
     let _turn =
-        take_turn(file).map_err(|source| HistoryStoreError::File { file: file.to_owned(), source })?;
+        lock_directory(file).map_err(|source| HistoryStoreError::File { file: file.to_owned(), source })?;
     match open() {
         Err(HistoryStoreError::Damaged { source, .. }) => {
             let moved_to = move_aside(file, SystemTime::now()).map_err(failed)?;
@@ -81,7 +81,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Locks the folder of the database. The lock is gone when the file is closed, also when the process is killed.
-fn take_turn(file: &Path) -> io::Result<File> {
+fn lock_directory(file: &Path) -> io::Result<File> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let folder = File::open(folder)?;

@@ -69,17 +69,17 @@ impl HistoryStoreError {
             Self::Damaged { file, .. } => Some(format!(
                 "to keep the damaged file and start a new history, run: {}\n\
                  on_damage = \"move-aside\" under [history] does that at every start; file = \"…\" names another file",
-                command(file)
+                move_command(file)
             )),
             Self::Foreign { file } => Some(format!(
                 "name another file with file = \"…\" under [history]; if it was a history once, this moves it aside: {}",
-                command(file)
+                move_command(file)
             )),
             Self::Newer { .. } => Some(
                 "start the newer Toolyard, or name another file with file = \"…\" under [history]".to_owned(),
             ),
             Self::MoveAside { file, .. } => {
-                Some(format!("make its folder writable, or move it yourself: {}", command(file)))
+                Some(format!("make its folder writable, or move it yourself: {}", move_command(file)))
             }
             Self::File { .. } | Self::Database { .. } => None,
         }
@@ -87,7 +87,7 @@ impl HistoryStoreError {
 }
 
 /// Moves the database and what SQLite keeps beside it, for people to run.
-fn command(file: &Path) -> String {
+fn move_command(file: &Path) -> String {
     let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
     let target = unused_aside_path(file, SystemTime::now());
     // SQLite finds the files beside a database by its name, so that they are renamed along with it.

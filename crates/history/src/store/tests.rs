@@ -94,7 +94,7 @@ async fn a_call_is_found_again_as_it_was() {
     let usual = numbered(1);
     let expected = PastCall {
         id: id(1),
-        thing: EntryKind::Prompt,
+        kind: EntryKind::Prompt,
         subject: "work".to_owned(),
         source: Some("s".to_owned()),
         principal: "ada".to_owned(),
@@ -148,7 +148,7 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
         (HistoryQuery { status: Some(CallStatus::Succeeded), ..all() }, vec![3, 2, 1]),
         (HistoryQuery { status: Some(CallStatus::Failed), ..all() }, vec![5, 4]),
         (HistoryQuery { status: Some(CallStatus::Cancelled), ..all() }, vec![7, 6]),
-        (HistoryQuery { thing: Some(EntryKind::Resource), ..all() }, vec![7]),
+        (HistoryQuery { kind: Some(EntryKind::Resource), ..all() }, vec![7]),
         (HistoryQuery { since: at(3), until: at(5), ..all() }, vec![4, 3]),
         (text("OTHER"), vec![3]),
         (text("depot"), vec![3]),
@@ -221,7 +221,7 @@ async fn two_processes_share_a_file() {
     }
     for store in &stores {
         store.close().await;
-        assert_eq!(store.lost(), 0);
+        assert_eq!(store.lost_records(), 0);
     }
     assert_eq!(kept(&file).await, (0..600).rev().collect::<Vec<_>>());
 }
@@ -449,9 +449,9 @@ async fn a_store_that_cannot_keep_up_loses_calls_and_makes_nobody_wait() {
         store.record(&one.finished());
     }
     assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    let lost = store.lost();
+    let lost = store.lost_records();
     assert!((1..=1_808).contains(&lost), "{lost}");
     other.execute_batch("ROLLBACK").unwrap();
     store.close().await;
-    assert_eq!((kept(&file).await.len() > 900, store.lost()), (true, lost));
+    assert_eq!((kept(&file).await.len() > 900, store.lost_records()), (true, lost));
 }

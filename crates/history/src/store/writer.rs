@@ -34,9 +34,9 @@ pub(super) fn run_writer(
     let mut since_tidy = 0;
     let mut failing = false;
     let mut tidied = Instant::now();
-    tidy(&mut database, settings);
+    prune(&mut database, settings);
     loop {
-        let Gathered { batch, flush, go_on } = gather(orders);
+        let Gathered { batch, flush, keep_running: go_on } = collect_batch(orders);
         if !batch.is_empty() {
             let written = write(&mut database, &batch);
             match &written {
@@ -50,7 +50,7 @@ pub(super) fn run_writer(
         }
         drop(flush);
         if since_tidy > settings.keep_rows / 20 || tidied.elapsed() >= TIDY {
-            tidy(&mut database, settings);
+            prune(&mut database, settings);
             (since_tidy, tidied) = (0, Instant::now());
         }
         if !go_on {
@@ -64,25 +64,27 @@ struct Gathered {
     batch: Vec<PastCall>,
     /// The reader that waits for the batch, if one does.
     flush: Option<SyncSender<()>>,
-    go_on: bool,
+    keep_running: bool,
 }
 
-fn gather(orders: &Receiver<HistoryCommand>) -> Gathered {
+fn collect_batch(orders: &Receiver<HistoryCommand>) -> Gathered {
     let mut batch = Vec::new();
     let mut until = None;
     while batch.len() < MOST_AT_ONCE {
         let time = until.map_or(TIDY, |until: Instant| until.saturating_duration_since(Instant::now()));
         match orders.recv_timeout(time) {
             Ok(HistoryCommand::Record(call)) => batch.push(*call),
-            Ok(HistoryCommand::Flush(reader)) => return Gathered { batch, flush: Some(reader), go_on: true },
+            Ok(HistoryCommand::Flush(reader)) => {
+                return Gathered { batch, flush: Some(reader), keep_running: true };
+            }
             Err(RecvTimeoutError::Timeout) => break,
             Ok(HistoryCommand::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                return Gathered { batch, flush: None, go_on: false };
+                return Gathered { batch, flush: None, keep_running: false };
             }
         }
         until = until.or_else(|| Some(Instant::now() + GATHER));
     }
-    Gathered { batch, flush: None, go_on: true }
+    Gathered { batch, flush: None, keep_running: true }
 }
 
 fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> {
@@ -98,7 +100,7 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
                 call.id.to_string(),
                 call.cursor().micros,
                 i64::try_from(call.duration.as_micros()).unwrap_or(i64::MAX),
-                call.thing.as_str(),
+                call.kind.as_str(),
                 call.subject,
                 call.source,
                 call.principal,
@@ -114,13 +116,13 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
 }
 
 /// Takes away what is too old and what is too much, the oldest first.
-fn tidy(database: &mut Connection, settings: &HistoryStoreSettings) {
-    if let Err(error) = try_tidy(database, settings) {
+fn prune(database: &mut Connection, settings: &HistoryStoreSettings) {
+    if let Err(error) = try_prune(database, settings) {
         tracing::warn!(file = %settings.file.display(), %error, "cannot take old calls out of the history");
     }
 }
 
-fn try_tidy(database: &mut Connection, settings: &HistoryStoreSettings) -> rusqlite::Result<()> {
+fn try_prune(database: &mut Connection, settings: &HistoryStoreSettings) -> rusqlite::Result<()> {
     let start = settings.keep_for.and_then(|time| SystemTime::now().checked_sub(time));
     let start = start
         .map_or(0, |start| HistoryCursor::new(start, toolyard_hub::ExecutionId::from_bytes([0; 16])).micros);

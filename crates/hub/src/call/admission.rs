@@ -21,9 +21,9 @@ pub(super) struct AdmissionControl<'a> {
     limits: &'a YardLimits,
     route: &'a CallRoute,
     record: &'a CallRecord,
-    of_source: Option<&'a ScopedLimits>,
+    source_limits: Option<&'a ScopedLimits>,
     /// With their places in the list.
-    of_tool: Vec<(usize, &'a ScopedLimits)>,
+    tool_limits: Vec<(usize, &'a ScopedLimits)>,
 }
 
 impl<'a> AdmissionControl<'a> {
@@ -38,8 +38,8 @@ impl<'a> AdmissionControl<'a> {
             tool.is_some_and(|tool| glob.matches(tool.full_name.as_str()))
         };
         let of_tool = limits.tools.iter().enumerate().filter(fits).map(|(at, (_, bounds))| (at, bounds));
-        let of_tool = of_tool.collect();
-        Self { yard, limits, route, record, of_source: limits.sources.get(source), of_tool }
+        let tool_limits = of_tool.collect();
+        Self { yard, limits, route, record, source_limits: limits.sources.get(source), tool_limits }
     }
 
     /// Admits the call, or says why not. A call that is forbidden uses up no rate.
@@ -49,7 +49,7 @@ impl<'a> AdmissionControl<'a> {
         details: Option<&CallDetails>,
     ) -> Result<(), HubError> {
         let principal = &self.record.principal;
-        if let Some(missing) = principal.first_missing(&self.route.permissions) {
+        if let Some(missing) = principal.first_missing_permission(&self.route.permissions) {
             return Err(HubError::forbidden(&self.record.subject, missing));
         }
         let rates = self.rates();
@@ -66,7 +66,7 @@ impl<'a> AdmissionControl<'a> {
 
     /// Whether the arguments are small enough and what the schema wants.
     async fn check(&self, target: &SourceTarget) -> Result<(), HubError> {
-        let (size, most, subject) = (target.size(), self.payload(), &self.record.subject);
+        let (size, most, subject) = (target.size(), self.max_payload(), &self.record.subject);
         if size > most {
             let message = format!("{size} bytes of arguments for {subject}; {most} are allowed");
             return Err(HubError::new(ErrorKind::TooLarge, message));
@@ -78,26 +78,26 @@ impl<'a> AdmissionControl<'a> {
     }
 
     pub(super) fn call_time(&self) -> Duration {
-        self.bounds().filter_map(|bounds| bounds.call_time).fold(self.limits.call_time, Duration::min)
+        self.scoped_limits().filter_map(|bounds| bounds.call_time).fold(self.limits.call_time, Duration::min)
     }
 
-    pub(super) fn payload(&self) -> usize {
-        self.bounds().filter_map(|bounds| bounds.payload).fold(self.limits.payload, usize::min)
+    pub(super) fn max_payload(&self) -> usize {
+        self.scoped_limits().filter_map(|bounds| bounds.payload).fold(self.limits.payload, usize::min)
     }
 
     /// The limiters whose permits the call needs. The source's is last: a call that waits for it blocks no other source.
     pub(super) fn limiters(&self) -> Vec<Arc<ConcurrencyLimiter>> {
         let mut needed = Vec::with_capacity(1);
         let (principal, source) = (&self.record.principal, self.route.source.name());
-        if let (Some(most), CallOrigin::Caller) = (principal.bounds().calls, self.record.context.made_by) {
+        if let (Some(most), CallOrigin::Caller) = (principal.limits().calls, self.record.context.origin) {
             let key = LimiterKey::Caller(Arc::clone(principal.shared_id()));
             needed.push(self.yard.limiter(key, most));
         }
-        let of_tool = self.of_tool.iter().filter_map(|(_, bounds)| bounds.calls).min();
+        let of_tool = self.tool_limits.iter().filter_map(|(_, bounds)| bounds.calls).min();
         if let (Some(most), Some(tool)) = (of_tool, &self.record.tool) {
             needed.push(self.yard.limiter(LimiterKey::Tool(source.clone(), tool.clone()), most));
         }
-        if let Some(most) = self.of_source.and_then(|bounds| bounds.calls).or(self.limits.per_source) {
+        if let Some(most) = self.source_limits.and_then(|bounds| bounds.calls).or(self.limits.per_source) {
             needed.push(self.yard.limiter(LimiterKey::Source(source.clone()), most));
         }
         needed
@@ -105,18 +105,18 @@ impl<'a> AdmissionControl<'a> {
 
     fn rates(&self) -> Vec<(RateKey, RateLimit)> {
         let mut rates = caller_rates(self.limits, &self.record.principal);
-        let of_source = self.of_source.and_then(|bounds| bounds.rate);
+        let of_source = self.source_limits.and_then(|bounds| bounds.rate);
         rates.extend(of_source.map(|rate| (RateKey::Source(self.route.source.name().clone()), rate)));
         if let Some(tool) = &self.record.tool {
-            let of_tool = self.of_tool.iter().filter_map(|(at, bounds)| Some((*at, bounds.rate?)));
+            let of_tool = self.tool_limits.iter().filter_map(|(at, bounds)| Some((*at, bounds.rate?)));
             rates.extend(of_tool.map(|(at, rate)| (RateKey::Tool(tool.clone(), at), rate)));
         }
         rates
     }
 
-    fn bounds(&self) -> impl Iterator<Item = &ScopedLimits> {
-        let of_tool = self.of_tool.iter().map(|(_, bounds)| *bounds);
-        std::iter::once(self.record.principal.bounds()).chain(self.of_source).chain(of_tool)
+    fn scoped_limits(&self) -> impl Iterator<Item = &ScopedLimits> {
+        let of_tool = self.tool_limits.iter().map(|(_, bounds)| *bounds);
+        std::iter::once(self.record.principal.limits()).chain(self.source_limits).chain(of_tool)
     }
 }
 

@@ -16,8 +16,8 @@ use crate::source::{SourceCall, SourceTarget};
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
 
 pub(super) struct HookChain<'a> {
-    yards: Vec<Arc<dyn Hooks>>,
-    tools: Vec<Arc<dyn Hooks>>,
+    yard_hooks: Vec<Arc<dyn Hooks>>,
+    tool_hooks: Vec<Arc<dyn Hooks>>,
     record: Arc<CallRecord>,
     tool: &'a ToolEntry,
     arguments: Raw,
@@ -39,7 +39,13 @@ impl<'a> HookChain<'a> {
         if yards.is_empty() && tools.is_empty() {
             return None;
         }
-        Some(Self { yards, tools, record: Arc::clone(&call.record), tool, arguments: arguments.clone() })
+        Some(Self {
+            yard_hooks: yards,
+            tool_hooks: tools,
+            record: Arc::clone(&call.record),
+            tool,
+            arguments: arguments.clone(),
+        })
     }
 
     fn call(&self) -> HookCall<'_> {
@@ -48,12 +54,12 @@ impl<'a> HookChain<'a> {
 
     /// Asks every hook; those that come later see what the earlier ones changed. The arguments that the call is to go
     /// on with, if they are not those that it came with.
-    pub(super) async fn before(&mut self, largest: usize) -> Result<Option<Raw>, HubError> {
+    pub(super) async fn run_before(&mut self, largest: usize) -> Result<Option<Raw>, HubError> {
         let mut changed = false;
-        let all: Vec<_> = self.yards.iter().chain(&self.tools).cloned().collect();
+        let all: Vec<_> = self.yard_hooks.iter().chain(&self.tool_hooks).cloned().collect();
         for hooks in all {
             if let HookDecision::Change(arguments) = hooks.before(self.call()).await? {
-                self.allow(&arguments, largest).await?;
+                self.check_arguments(&arguments, largest).await?;
                 self.arguments = arguments;
                 changed = true;
             }
@@ -62,7 +68,7 @@ impl<'a> HookChain<'a> {
     }
 
     /// What a hook makes of the arguments must be as good as what callers send.
-    async fn allow(&self, arguments: &Raw, largest: usize) -> Result<(), HubError> {
+    async fn check_arguments(&self, arguments: &Raw, largest: usize) -> Result<(), HubError> {
         let size = arguments.get().len();
         if size > largest {
             let name = &self.tool.full_name;
@@ -79,7 +85,7 @@ impl<'a> HookChain<'a> {
     /// Tells every hook how it ended, also when the time was up or the caller cancelled.
     pub(super) async fn run_after(&self, outcome: &Result<Outcome, HubError>) {
         let told = async {
-            for hooks in self.tools.iter().chain(&self.yards) {
+            for hooks in self.tool_hooks.iter().chain(&self.yard_hooks) {
                 match outcome {
                     Ok(outcome) => hooks.after(self.call(), outcome).await,
                     Err(error) => hooks.on_error(self.call(), error).await,

@@ -43,7 +43,7 @@ impl CallRoute {
 
 impl CallTarget {
     /// The same in the source's own names.
-    pub(super) fn for_source(self, route: &CallRoute) -> SourceTarget {
+    pub(super) fn into_source_target(self, route: &CallRoute) -> SourceTarget {
         let raw_name = |name: String| match (&route.tool, &route.prompt) {
             (Some(tool), _) => tool.raw_name.clone(),
             (None, Some(prompt)) => prompt.clone(),
@@ -75,14 +75,14 @@ impl CallTarget {
 struct Resolver<'a> {
     catalog: &'a Arc<Catalog>,
     principal: &'a Principal,
-    reach: &'a YardScope,
+    scope: &'a YardScope,
 }
 
 impl Yard {
     /// The tool that this name leads to for this principal, or why it leads nowhere. Whether they may use it is
     /// asked when they do.
     pub fn find_tool(&self, name: &str, principal: &Principal) -> Result<Arc<ToolEntry>, HubError> {
-        Resolver { catalog: &self.catalog(), principal, reach: &YardScope::All }.tool(name)
+        Resolver { catalog: &self.catalog(), principal, scope: &YardScope::All }.tool(name)
     }
 
     /// The same in an era and a part of the yard, if the name leads anywhere. A front that has looked a tool up hands it
@@ -94,19 +94,19 @@ impl Yard {
         era: ClientEra,
         reach: &YardScope,
     ) -> Option<Arc<ToolEntry>> {
-        let resolver = Resolver { catalog: &self.catalog_in(era), principal, reach };
+        let resolver = Resolver { catalog: &self.catalog_for_era(era), principal, scope: reach };
         resolver.pick(&resolver.look_up_tool(name), name, resolver.catalog.tools())
     }
 }
 
 /// Where a request goes, or why it leads nowhere.
 pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<CallRoute, HubError> {
-    let resolver = Resolver { catalog, principal: &request.principal, reach: &request.context.reach };
-    match &request.what {
+    let resolver = Resolver { catalog, principal: &request.principal, scope: &request.context.scope };
+    match &request.target {
         CallTarget::Tool { name, .. } => {
-            let known = request.tool.as_ref().filter(|tool| resolver.knows(&tool.source, &***tool));
+            let known = request.tool.as_ref().filter(|tool| resolver.can_access(&tool.source, &***tool));
             let tool = known.map_or_else(|| resolver.tool(name), |tool| Ok(Arc::clone(tool)))?;
-            let tool = of_version(tool, request.context.version.as_deref())?;
+            let tool = select_version(tool, request.context.version.as_deref())?;
             Ok(CallRoute {
                 source: resolver.source(&tool.source)?,
                 subject: resolver.subject(&*tool),
@@ -128,7 +128,7 @@ pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<C
         }
         CallTarget::Resource { uri }
         | CallTarget::Completion { reference: CompletionReference::Template(uri), .. } => {
-            let (source, permissions) = resolver.holder(uri)?;
+            let (source, permissions) = resolver.resolve_uri(uri)?;
             Ok(CallRoute {
                 source: resolver.source(source)?,
                 subject: json::truncate_for_message(uri).into(),
@@ -142,27 +142,27 @@ pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<C
 
 impl Resolver<'_> {
     fn tool(&self, name: &str) -> Result<Arc<ToolEntry>, HubError> {
-        self.found_or(&self.look_up_tool(name), ErrorKind::UnknownTool, name, self.catalog.tools())
+        self.resolve_lookup(&self.look_up_tool(name), ErrorKind::UnknownTool, name, self.catalog.tools())
     }
 
     fn look_up_tool(&self, name: &str) -> Lookup<ToolEntry> {
-        match self.reach.single_source() {
-            Some(only) => self.catalog.tool_of(only, name).map_or(Lookup::Unknown, Lookup::Found),
+        match self.scope.single_source() {
+            Some(only) => self.catalog.tool_in_source(only, name).map_or(Lookup::Unknown, Lookup::Found),
             None => self.catalog.tool(name),
         }
     }
 
     fn prompt(&self, name: &str) -> Result<Arc<PromptEntry>, HubError> {
-        let found = match self.reach.single_source() {
-            Some(only) => self.catalog.prompt_of(only, name).map_or(Lookup::Unknown, Lookup::Found),
+        let found = match self.scope.single_source() {
+            Some(only) => self.catalog.prompt_in_source(only, name).map_or(Lookup::Unknown, Lookup::Found),
             None => self.catalog.prompt(name),
         };
-        self.found_or(&found, ErrorKind::UnknownPrompt, name, self.catalog.prompts())
+        self.resolve_lookup(&found, ErrorKind::UnknownPrompt, name, self.catalog.prompts())
     }
 
     /// The source that answers for this URI.
-    fn holder(&self, uri: &str) -> Result<(&SourceName, &[String]), HubError> {
-        if let Some(holder) = self.catalog.match_uri(uri, self.principal, self.reach) {
+    fn resolve_uri(&self, uri: &str) -> Result<(&SourceName, &[String]), HubError> {
+        if let Some(holder) = self.catalog.match_uri(uri, self.principal, self.scope) {
             return Ok((holder.source(), holder.permissions()));
         }
         let error = unknown(ErrorKind::UnknownResource, uri).with_details(serde_json::json!({"uri": uri}));
@@ -176,35 +176,35 @@ impl Resolver<'_> {
     }
 
     fn subject(&self, thing: &impl NamedEntry) -> Arc<str> {
-        match self.reach.single_source() {
+        match self.scope.single_source() {
             Some(_) => json::truncate_for_message(thing.raw_name()).into(),
             None => thing.full_name().shared(),
         }
     }
 
-    fn knows(&self, source: &SourceName, thing: &impl CatalogEntry) -> bool {
-        self.reach.covers(source) && thing.is_inside_lists_of(self.principal)
+    fn can_access(&self, source: &SourceName, thing: &impl CatalogEntry) -> bool {
+        self.scope.covers(source) && thing.is_accessible_to(self.principal)
     }
 
     fn sees(&self, source: &SourceName, thing: &impl CatalogEntry) -> bool {
-        self.reach.covers(source) && thing.is_visible_to(self.principal)
+        self.scope.covers(source) && thing.is_visible_to(self.principal)
     }
 
     /// Why nobody can know whether there is such a thing: by its name it is of a source that has not told what it offers.
-    fn not_there_yet(&self, name: &str) -> Option<HubError> {
-        let source = match self.reach.single_source() {
+    fn source_not_ready_error(&self, name: &str) -> Option<HubError> {
+        let source = match self.scope.single_source() {
             Some(only) => self.catalog.source(only)?,
-            None => self.catalog.source_of_prefix(name)?,
+            None => self.catalog.source_by_prefix(name)?,
         };
         let (permissions, status) = (source.permissions(), source.status());
         let source = source.name();
-        let told = status.state == SourceState::Ready || self.catalog.has_anything_of(source);
+        let told = status.state == SourceState::Ready || self.catalog.has_entries_from(source);
         let visibility = Visibility::new(Arc::clone(self.catalog), self.principal.clone());
-        if told || !self.reach.covers(source) || !visibility.knows_source(source) {
+        if told || !self.scope.covers(source) || !visibility.can_access_source(source) {
             return None;
         }
         if !visibility.sees_source(source) {
-            let missing = self.principal.first_missing(permissions).unwrap_or_default();
+            let missing = self.principal.first_missing_permission(permissions).unwrap_or_default();
             return Some(HubError::forbidden(&json::truncate_for_message(name), missing));
         }
         let reason = status.reason.map_or_else(String::new, |reason| format!(": {reason}"));
@@ -213,8 +213,8 @@ impl Resolver<'_> {
         let error = HubError::new(ErrorKind::CannotConnect, message)
             .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {
-            SourceState::Disabled => error.suggest("enable it in the configuration"),
-            SourceState::Starting | SourceState::Retrying => error.suggest("try again in a while"),
+            SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
+            SourceState::Starting | SourceState::Retrying => error.with_suggestion("try again in a while"),
             // The reason says what to do.
             SourceState::Ready | SourceState::NeedsAuthorization | SourceState::Failed => error,
         })
@@ -230,8 +230,8 @@ impl Resolver<'_> {
     ) -> Option<Arc<T>> {
         match found {
             Lookup::Unknown => None,
-            Lookup::Found(entry) if self.knows(entry.source(), &**entry) => Some(Arc::clone(entry)),
-            _ if self.reach.single_source().is_some() || self.not_there_yet(name).is_some() => None,
+            Lookup::Found(entry) if self.can_access(entry.source(), &**entry) => Some(Arc::clone(entry)),
+            _ if self.scope.single_source().is_some() || self.source_not_ready_error(name).is_some() => None,
             Lookup::Found(_) | Lookup::Ambiguous(_) => {
                 let mut bare = self.visible(all).filter(|entry| entry.raw_name() == name);
                 bare.next().filter(|_| bare.next().is_none()).cloned()
@@ -246,7 +246,7 @@ impl Resolver<'_> {
         all.iter().filter(|entry| self.sees(entry.source(), &***entry))
     }
 
-    fn found_or<T: NamedEntry + CatalogEntry>(
+    fn resolve_lookup<T: NamedEntry + CatalogEntry>(
         &self,
         found: &Lookup<T>,
         kind: ErrorKind,
@@ -256,11 +256,11 @@ impl Resolver<'_> {
         if let Some(entry) = self.pick(found, name, all) {
             return Ok(entry);
         }
-        if let Some(error) = self.not_there_yet(name) {
+        if let Some(error) = self.source_not_ready_error(name) {
             return Err(error);
         }
         let visible = self.visible(all);
-        if self.reach.single_source().is_some() {
+        if self.scope.single_source().is_some() {
             return Err(did_you_mean(unknown(kind, name), name, visible.map(|entry| entry.raw_name())));
         }
         if let Lookup::Found(_) | Lookup::Ambiguous(_) = found {
@@ -268,7 +268,9 @@ impl Resolver<'_> {
             let names: Vec<_> = several.map(|entry| entry.full_name().as_str()).collect();
             if !names.is_empty() {
                 let message = format!("{} stands for several", json::truncate_for_message(name));
-                return Err(HubError::new(kind, message).suggest(format!("say one of {}", names.join(", "))));
+                return Err(
+                    HubError::new(kind, message).with_suggestion(format!("say one of {}", names.join(", ")))
+                );
             }
         }
         let names = visible.flat_map(|entry| [entry.full_name().as_str(), entry.raw_name()]);
@@ -277,7 +279,7 @@ impl Resolver<'_> {
 }
 
 /// The version of this tool that was asked for.
-fn of_version(tool: Arc<ToolEntry>, asked: Option<&str>) -> Result<Arc<ToolEntry>, HubError> {
+fn select_version(tool: Arc<ToolEntry>, asked: Option<&str>) -> Result<Arc<ToolEntry>, HubError> {
     let Some(asked) = asked else { return Ok(tool) };
     let mut all = std::iter::once(&tool).chain(&tool.older);
     if let Some(found) = all.find(|tool| tool.version() == Some(asked)) {
@@ -286,7 +288,7 @@ fn of_version(tool: Arc<ToolEntry>, asked: Option<&str>) -> Result<Arc<ToolEntry
     let known: Vec<&str> =
         std::iter::once(&tool).chain(&tool.older).filter_map(|tool| tool.version()).collect();
     let message = format!("unknown tool {} in version {}", tool.full_name, json::truncate_for_message(asked));
-    Err(HubError::new(ErrorKind::UnknownTool, message).suggest(match known.as_slice() {
+    Err(HubError::new(ErrorKind::UnknownTool, message).with_suggestion(match known.as_slice() {
         [] => "it has no versions: call it without one".to_owned(),
         [only] => format!("there is version {only}"),
         several => format!("there are the versions {}", several.join(", ")),
@@ -300,7 +302,7 @@ fn unknown(kind: ErrorKind, name: &str) -> HubError {
 /// Adds the nearest of these names, if one is near enough to be meant.
 fn did_you_mean<'a>(error: HubError, name: &str, all: impl Iterator<Item = &'a str>) -> HubError {
     match nearest(name, all) {
-        Some(close) => error.suggest(format!("did you mean {close}?")),
+        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
         None => error,
     }
 }

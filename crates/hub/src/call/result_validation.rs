@@ -43,7 +43,7 @@ impl ResultValidator<'_> {
                 return match self.check {
                     ResultCheck::Enforce => {
                         let message = format!("the result of {subject} could not be checked in time");
-                        Err(HubError::new(ErrorKind::TimedOut, message).suggest("allow the call more time"))
+                        Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("allow the call more time"))
                     }
                     ResultCheck::Off | ResultCheck::Warn => Ok(outcome),
                 };

@@ -36,7 +36,7 @@ impl<'a> CallTracker<'a> {
     ) -> Self {
         // The yard gives tools their names. A URI, or a name that leads nowhere, can contain anything.
         if record.tool.is_none()
-            && let Cow::Owned(redacted) = yard.redaction().text(&record.subject)
+            && let Cow::Owned(redacted) = yard.redaction().redact_text(&record.subject)
         {
             record.subject = redacted.into();
         }
@@ -73,7 +73,7 @@ impl<'a> CallTracker<'a> {
         let duration = self.started.elapsed();
         let (source, tool) = (self.record.source_name(), self.record.tool_name());
         self.yard.metrics().record_end(source, tool, ended, duration);
-        let message = || error.map(|error| self.yard.redaction().text(error.message()).into_owned());
+        let message = || error.map(|error| self.yard.redaction().redact_text(error.message()).into_owned());
         self.yard.events().publish_call(|| YardEvent::CallEnded {
             call: Arc::clone(&self.record),
             ended,

@@ -140,20 +140,20 @@ bare!(ToolEntry, PromptEntry);
 
 /// Whether a list that shows the one can go on showing the other: to everybody, on every front.
 pub(super) trait EntryDiff {
-    fn unchanged(&self, before: &Self) -> bool;
+    fn is_unchanged(&self, before: &Self) -> bool;
 }
 
 /// Two that are the same to whoever reads lists.
 impl PartialEq for ToolEntry {
     fn eq(&self, other: &Self) -> bool {
-        self.unchanged(other)
+        self.is_unchanged(other)
     }
 }
 
 macro_rules! unchanged {
     ($($kind:ty => $($field:ident),*;)*) => {$(
         impl EntryDiff for $kind {
-            fn unchanged(&self, before: &Self) -> bool {
+            fn is_unchanged(&self, before: &Self) -> bool {
                 self.definition.get() == before.definition.get() $(&& self.$field == before.$field)*
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::entry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
-use super::versions::{ToolVersions, families};
+use super::versions::{ToolVersions, group_versions};
 use crate::json::{self, Object, Raw};
 use crate::name::{FullName, Namer, Prefix, SourceName};
 use crate::request::ClientEra;
@@ -62,14 +62,14 @@ impl SourceEntries {
         };
         match before {
             Some(known) if Arc::ptr_eq(&known.offer, &offer) && known.prefix == prefix => {
-                known.named_again(names)
+                known.with_new_names(names)
             }
             _ => Self::read(source.name(), &offer, prefix, before, names),
         }
     }
 
-    pub(super) fn completes(&self) -> bool {
-        self.offer.completes
+    pub(super) fn supports_completion(&self) -> bool {
+        self.offer.supports_completion
     }
 
     pub(super) fn has_permissions(&self) -> bool {
@@ -92,15 +92,15 @@ impl SourceEntries {
     }
 
     /// The same things. Their names may differ, if another source has come to hold the old ones.
-    fn named_again(&self, names: &mut EntryNamers) -> Self {
+    fn with_new_names(&self, names: &mut EntryNamers) -> Self {
         let tool = |tool: &Arc<ToolEntry>| {
-            let name = names.tools.name(self.prefix, &tool.source, &tool.raw_name);
-            if name == tool.full_name { Arc::clone(tool) } else { Arc::new(tool.renamed(name)) }
+            let name = names.tools.assign(self.prefix, &tool.source, &tool.raw_name);
+            if name == tool.full_name { Arc::clone(tool) } else { Arc::new(tool.with_full_name(name)) }
         };
         let tools = self.tools.iter().map(tool).collect();
         let prompt = |prompt: &Arc<PromptEntry>| {
-            let name = names.prompts.name(self.prefix, &prompt.source, &prompt.raw_name);
-            if name == prompt.full_name { Arc::clone(prompt) } else { Arc::new(prompt.renamed(name)) }
+            let name = names.prompts.assign(self.prefix, &prompt.source, &prompt.raw_name);
+            if name == prompt.full_name { Arc::clone(prompt) } else { Arc::new(prompt.with_full_name(name)) }
         };
         Self {
             tools,
@@ -124,28 +124,28 @@ impl SourceEntries {
         let known = before.into_iter().flat_map(|part| &part.tools);
         let known: HashMap<&str, &Arc<ToolEntry>> =
             known.map(|tool| (tool.raw_name.as_str(), tool)).collect();
-        let (families, problems) = families(&offer.tools);
+        let (families, problems) = group_versions(&offer.tools);
         for problem in &problems {
-            part.leave_out("a tool", problem);
+            part.warn_skipped("a tool", problem);
         }
         for family in &families {
-            let full_name = names.tools.name(prefix, source, &family.name);
+            let full_name = names.tools.assign(prefix, source, &family.name);
             let known = known.get(family.name.as_str()).copied();
-            let tool = part.family(source, family, &full_name, known);
+            let tool = part.build_versioned_tool(source, family, &full_name, known);
             part.tools.push(Arc::new(tool));
         }
         let mut seen = HashSet::new();
         for prompt in &offer.prompts {
             match parse_definition(&prompt.definition) {
                 Ok((_, raw_name)) if !seen.insert(raw_name.clone()) => {
-                    part.leave_out("a prompt", &duplicate_name_message(&raw_name));
+                    part.warn_skipped("a prompt", &duplicate_name_message(&raw_name));
                 }
                 Ok((members, raw_name)) => {
-                    let full_name = names.prompts.name(prefix, source, &raw_name);
+                    let full_name = names.prompts.assign(prefix, source, &raw_name);
                     part.prompts
                         .push(Arc::new(PromptEntry::new(source, prompt, members, raw_name, full_name)));
                 }
-                Err(problem) => part.leave_out("a prompt", &problem),
+                Err(problem) => part.warn_skipped("a prompt", &problem),
             }
         }
         for resource in &offer.resources {
@@ -156,7 +156,7 @@ impl SourceEntries {
                     definition: resource.definition.clone(),
                     permissions: resource.permissions.clone(),
                 })),
-                Err(problem) => part.leave_out("a resource", &problem),
+                Err(problem) => part.warn_skipped("a resource", &problem),
             }
         }
         for template in &offer.templates {
@@ -175,14 +175,14 @@ impl SourceEntries {
                         permissions: template.permissions.clone(),
                     }));
                 }
-                Err(problem) => part.leave_out("a resource template", &problem),
+                Err(problem) => part.warn_skipped("a resource template", &problem),
             }
         }
         part
     }
 
     /// The newest of a family, with the older ones behind it.
-    fn family(
+    fn build_versioned_tool(
         &mut self,
         source: &SourceName,
         family: &ToolVersions<'_>,
@@ -194,7 +194,7 @@ impl SourceEntries {
             let same = |known: &&Arc<ToolEntry>| known.version() == offer.metadata_text("version");
             let known =
                 known.into_iter().flat_map(|known| std::iter::once(known).chain(&known.older)).find(same);
-            let mut tool = self.tool(source, offer, members, &family.name, full_name, known);
+            let mut tool = self.build_tool(source, offer, members, &family.name, full_name, known);
             tool.deprecated_by = family.deprecated_by(index);
             tools.push(tool);
         }
@@ -203,7 +203,7 @@ impl SourceEntries {
         tools.remove(0).with_older(older)
     }
 
-    fn tool(
+    fn build_tool(
         &mut self,
         source: &SourceName,
         offer: &ToolOffer,
@@ -238,7 +238,7 @@ impl SourceEntries {
         ToolEntry {
             source: source.clone(),
             definition: offer.definition.clone(),
-            shown: shown_as(members.clone(), full_name, Some(&input_schema)),
+            shown: render_definition(members.clone(), full_name, Some(&input_schema)),
             input_schema,
             output_schema,
             output_is_object: members.get("outputSchema").is_some_and(is_object_schema),
@@ -257,7 +257,7 @@ impl SourceEntries {
         }
     }
 
-    fn leave_out(&mut self, what: &str, problem: &str) {
+    fn warn_skipped(&mut self, what: &str, problem: &str) {
         self.warnings.push(format!("{what} was left out: {problem}"));
     }
 }
@@ -267,11 +267,11 @@ impl ToolEntry {
         Self { older, ..self }
     }
 
-    fn renamed(&self, full_name: FullName) -> Self {
+    fn with_full_name(&self, full_name: FullName) -> Self {
         let members = Object::parse(&self.definition).unwrap_or_default();
         Self {
-            shown: shown_as(members, &full_name, Some(&self.input_schema)),
-            older: self.older.iter().map(|tool| Arc::new(tool.renamed(full_name.clone()))).collect(),
+            shown: render_definition(members, &full_name, Some(&self.input_schema)),
+            older: self.older.iter().map(|tool| Arc::new(tool.with_full_name(full_name.clone()))).collect(),
             deprecated_by: self.deprecated_by.clone(),
             full_name,
             raw_name: self.raw_name.clone(),
@@ -303,17 +303,17 @@ impl PromptEntry {
         Self {
             source: source.clone(),
             definition: offer.definition.clone(),
-            shown: shown_as(members, &full_name, None),
+            shown: render_definition(members, &full_name, None),
             permissions: offer.permissions.clone(),
             raw_name,
             full_name,
         }
     }
 
-    fn renamed(&self, full_name: FullName) -> Self {
+    fn with_full_name(&self, full_name: FullName) -> Self {
         let members = Object::parse(&self.definition).unwrap_or_default();
         Self {
-            shown: shown_as(members, &full_name, None),
+            shown: render_definition(members, &full_name, None),
             full_name,
             raw_name: self.raw_name.clone(),
             source: self.source.clone(),
@@ -324,7 +324,7 @@ impl PromptEntry {
 }
 
 /// A definition as the yard shows it: under its full name, with a schema that clients accept.
-fn shown_as(mut members: Object, full_name: &FullName, input_schema: Option<&Raw>) -> Raw {
+fn render_definition(mut members: Object, full_name: &FullName, input_schema: Option<&Raw>) -> Raw {
     members.set("name", json::to_raw(full_name.as_str()));
     if let Some(schema) = input_schema {
         members.set("inputSchema", schema.clone());

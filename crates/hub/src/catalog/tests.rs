@@ -45,13 +45,11 @@ fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place
         prompts: vec![PromptOffer { definition: text("null"), permissions: Vec::new() }],
         resources: vec![resource(&json!({"name": "no uri"}))],
         templates: vec![TemplateOffer { definition: text(r#"{"uriTemplate":[]}"#), permissions: Vec::new() }],
-        completes: false,
+        supports_completion: false,
         reserved: None,
     };
-    let catalog = build(&[
-        &ScriptedSource::offering("bad", offer),
-        &ScriptedSource::offering("fine", resources(&["x://1"])),
-    ]);
+    let catalog =
+        build(&[&ScriptedSource::echo("bad", offer), &ScriptedSource::echo("fine", resources(&["x://1"]))]);
     assert_eq!(full_names(&catalog), ["mcp__bad__good"]);
     assert_eq!((catalog.resources().len(), catalog.templates().len(), catalog.prompts().len()), (1, 0, 0));
     assert_eq!(
@@ -75,7 +73,7 @@ fn an_input_schema_that_breaks_clients_is_shown_as_an_open_object_and_kept_as_it
     for schema in ["null", "true", r#"["object"]"#, r#"{"type":["object"]}"#, r#"{"type":"string"}"#, "{}"] {
         let definition = format!(r#"{{"name":"t", "inputSchema": {schema}, "execution":{{"x":1.0}}}}"#);
         let offer = SourceOffer { tools: vec![defined(text(&definition))], ..SourceOffer::default() };
-        let catalog = build(&[&ScriptedSource::offering("s", offer)]);
+        let catalog = build(&[&ScriptedSource::echo("s", offer)]);
         let tool = &catalog.tools()[0];
         assert_eq!(tool.definition.get(), definition);
         assert_eq!(
@@ -96,7 +94,7 @@ fn titles_come_from_title_then_annotations_then_name() {
         json!({"name": "a2", "annotations": {"title": "B"}, "inputSchema": schema}),
         json!({"name": "a3", "annotations": ["odd"], "title": 7, "inputSchema": schema}),
     ];
-    let catalog = build(&[&ScriptedSource::offering(
+    let catalog = build(&[&ScriptedSource::echo(
         "s",
         SourceOffer { tools: offers.iter().map(tool).collect(), ..SourceOffer::default() },
     )]);
@@ -106,21 +104,21 @@ fn titles_come_from_title_then_annotations_then_name() {
 
 #[test]
 fn where_two_sources_offer_a_resource_the_first_answers_for_it() {
-    let first = ScriptedSource::offering("a", resources(&["x://1"]));
-    let second = ScriptedSource::offering("b", resources(&["x://1", "x://2"]));
+    let first = ScriptedSource::echo("a", resources(&["x://1"]));
+    let second = ScriptedSource::echo("b", resources(&["x://1", "x://2"]));
     let catalog = build(&[&first, &second]);
     let holders: Vec<_> = catalog.resources().iter().map(|r| format!("{} {}", r.uri, r.source)).collect();
     assert_eq!(holders, ["x://1 a", "x://2 b"]);
     assert_eq!(warnings(&catalog), ["b: resource x://1 is already offered by a"]);
     let b = SourceName::new("b");
-    assert_eq!(catalog.resource_of(&b, "x://1").map(|r| r.source.as_str()), Some("b"));
-    assert!(catalog.resource_of(&SourceName::new("a"), "x://2").is_none());
+    assert_eq!(catalog.resource_in_source(&b, "x://1").map(|r| r.source.as_str()), Some("b"));
+    assert!(catalog.resource_in_source(&SourceName::new("a"), "x://2").is_none());
 }
 
 #[test]
 fn a_uri_leads_to_the_template_of_that_text_or_to_the_most_specific_that_fits() {
-    let wide = ScriptedSource::offering("wide", templates(&["x://{+all}"]));
-    let narrow = ScriptedSource::offering("narrow", templates(&["x://{id}", "y://{id}/z"]));
+    let wide = ScriptedSource::echo("wide", templates(&["x://{+all}"]));
+    let narrow = ScriptedSource::echo("narrow", templates(&["x://{id}", "y://{id}/z"]));
     let catalog = build(&[&wide, &narrow]);
     let found = |uri: &str| catalog.template_for(uri).map(|template| template.template.as_str());
     assert_eq!(found("x://7"), Some("x://{id}"));
@@ -129,14 +127,14 @@ fn a_uri_leads_to_the_template_of_that_text_or_to_the_most_specific_that_fits() 
     assert_eq!(found("y://7/z"), Some("y://{id}/z"));
     assert_eq!(found("y://7/8/z"), None);
     let narrow = SourceName::new("narrow");
-    assert_eq!(catalog.template_of(&narrow, "x://7").map(|t| t.template.as_str()), Some("x://{id}"));
+    assert_eq!(catalog.template_in_source(&narrow, "x://7").map(|t| t.template.as_str()), Some("x://{id}"));
 }
 
 /// Which source answers for an address, and that the order of the sources does not matter.
 #[track_caller]
 fn check_answers(sources: &[(&str, &[&str])], uri: &str, expect: Option<&str>) {
     let fakes: Vec<_> =
-        sources.iter().map(|(name, uris)| ScriptedSource::offering(name, templates(uris))).collect();
+        sources.iter().map(|(name, uris)| ScriptedSource::echo(name, templates(uris))).collect();
     let mut order: Vec<&Arc<ScriptedSource>> = fakes.iter().collect();
     for _ in 0..2 {
         let catalog = build(&order);
@@ -173,8 +171,8 @@ fn a_catch_all_answers_for_no_address_that_another_source_has_one_for_too() {
 
 #[test]
 fn a_resource_answers_before_any_template() {
-    let catch_all = ScriptedSource::offering("a", templates(&["x://{id}", "{+any}"]));
-    let exact = ScriptedSource::offering("b", resources(&["x://1"]));
+    let catch_all = ScriptedSource::echo("a", templates(&["x://{id}", "{+any}"]));
+    let exact = ScriptedSource::echo("b", resources(&["x://1"]));
     for order in [[&catch_all, &exact], [&exact, &catch_all]] {
         let catalog = build(&order);
         let holder = catalog.match_uri("x://1", &crate::Principal::owner(), &crate::YardScope::All).unwrap();
@@ -185,7 +183,7 @@ fn a_resource_answers_before_any_template() {
 #[test]
 fn a_template_that_cannot_be_matched_is_listed_with_a_warning() {
     let long = "{a}".repeat(1000);
-    let catalog = build(&[&ScriptedSource::offering("s", templates(&[&long]))]);
+    let catalog = build(&[&ScriptedSource::echo("s", templates(&[&long]))]);
     assert_eq!(catalog.templates().len(), 1);
     assert!(catalog.template_for("aaa").is_none());
     let shown = format!("{}…", &long[..200]);
@@ -198,8 +196,7 @@ fn a_template_that_cannot_be_matched_is_listed_with_a_warning() {
 #[test]
 fn says_exactly_which_lists_changed() {
     let change = |before: SourceOffer, now: SourceOffer| {
-        build(&[&ScriptedSource::offering("s", now)])
-            .change_since(&build(&[&ScriptedSource::offering("s", before)]))
+        build(&[&ScriptedSource::echo("s", now)]).change_since(&build(&[&ScriptedSource::echo("s", before)]))
     };
     let none = CatalogChange::default();
     assert_eq!(change(tools(&["a"]), tools(&["a"])), none);
@@ -228,15 +225,15 @@ fn says_exactly_which_lists_changed() {
 
 #[test]
 fn what_did_not_change_is_neither_read_nor_compiled_again() {
-    let steady = ScriptedSource::offering("steady", tools(&["query"]));
-    let busy = ScriptedSource::offering("busy", tools(&["a", "b"]));
+    let steady = ScriptedSource::echo("steady", tools(&["query"]));
+    let busy = ScriptedSource::echo("busy", tools(&["a", "b"]));
     let sources = owned(&[&steady, &busy]);
     let before = Catalog::build(&sources);
     for tool in before.tools() {
         assert_eq!(tool.schema_problem(), None);
     }
-    let moved = owned(&[&steady, &ScriptedSource::offering("busy", tools(&["new", "b"]))]);
-    let now = before.rebuilt(&moved, ClientEra::Newest);
+    let moved = owned(&[&steady, &ScriptedSource::echo("busy", tools(&["new", "b"]))]);
+    let now = before.rebuild(&moved, ClientEra::Newest);
     assert_eq!(full_names(&now), ["mcp__steady__query", "mcp__busy__new", "mcp__busy__b"]);
     assert!(Arc::ptr_eq(&before.tools()[0], &now.tools()[0]));
     let compiled = |catalog: &Catalog, at: usize| Arc::as_ptr(&catalog.tools()[at].compiled);
@@ -246,7 +243,7 @@ fn what_did_not_change_is_neither_read_nor_compiled_again() {
 
 #[test]
 fn a_schema_is_compiled_once_however_often_it_is_checked() {
-    let catalog = build(&[&ScriptedSource::offering("s", tools(&["t"]))]);
+    let catalog = build(&[&ScriptedSource::echo("s", tools(&["t"]))]);
     let tool = &catalog.tools()[0];
     assert_eq!(tool.compiled.address(), None);
     tool.check(&text("{}")).now_or_never().unwrap().unwrap();
@@ -257,12 +254,11 @@ fn a_schema_is_compiled_once_however_often_it_is_checked() {
 
 #[test]
 fn names_that_another_source_takes_are_given_anew() {
-    let native = ScriptedSource::plain("native", tools(&["mcp__s__t"]));
-    let source =
-        ScriptedSource::offering("s", SourceOffer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
+    let native = ScriptedSource::unprefixed("native", tools(&["mcp__s__t"]));
+    let source = ScriptedSource::echo("s", SourceOffer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
     let alone = build(&[&source]);
     assert_eq!(full_names(&alone), ["mcp__s__t"]);
-    let both = alone.rebuilt(&owned(&[&native, &source]), ClientEra::Newest);
+    let both = alone.rebuild(&owned(&[&native, &source]), ClientEra::Newest);
     let anew = build(&[&native, &source]);
     assert_eq!(full_names(&both), full_names(&anew));
     assert_eq!(full_names(&both)[0], "mcp__s__t");
@@ -291,7 +287,7 @@ fn a_source_that_crashes_when_asked_offers_nothing_and_hurts_nobody() {
         }
     }
     let mut sources: Vec<Arc<dyn Source>> = vec![Arc::new(Crashing(SourceName::new("bad")))];
-    sources.extend(owned(&[&ScriptedSource::offering("fine", tools(&["t"]))]));
+    sources.extend(owned(&[&ScriptedSource::echo("fine", tools(&["t"]))]));
     let catalog = Catalog::build(&sources);
     assert_eq!(full_names(&catalog), ["mcp__fine__t"]);
     assert_eq!(warnings(&catalog), ["bad: it crashed when it was asked what it offers"]);
@@ -302,14 +298,14 @@ fn ten_thousand_tools_are_read_in_good_time_and_kept_in_no_time() {
     let names: Vec<String> = (0..100).map(|at| format!("tool_number_{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let fakes: Vec<_> =
-        (0..100).map(|at| ScriptedSource::offering(&format!("source{at}"), tools(&names))).collect();
+        (0..100).map(|at| ScriptedSource::echo(&format!("source{at}"), tools(&names))).collect();
     let sources = owned(&fakes.iter().collect::<Vec<_>>());
     let began = Instant::now();
     let first = Catalog::build(&sources);
     let read = began.elapsed();
     assert_eq!(first.tools().len(), 10_000);
     let began = Instant::now();
-    let second = first.rebuilt(&sources, ClientEra::Newest);
+    let second = first.rebuild(&sources, ClientEra::Newest);
     let kept = began.elapsed();
     assert_eq!(second.change_since(&first), CatalogChange::default());
     // Generous, because this is a debug build on a shared machine: something quadratic would need minutes.

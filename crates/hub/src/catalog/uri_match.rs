@@ -46,7 +46,7 @@ impl Catalog {
             return Some(UriMatch::Resource(resource));
         }
         let known = |template: &&Arc<TemplateEntry>| {
-            reach.covers(&template.source) && template.is_inside_lists_of(principal)
+            reach.covers(&template.source) && template.is_accessible_to(principal)
         };
         most_specific(self.by_specificity.iter().filter(known), uri).map(UriMatch::Template)
     }
@@ -59,7 +59,7 @@ impl Catalog {
         reach: &YardScope,
     ) -> Option<&Arc<ResourceEntry>> {
         let known = |resource: &&Arc<ResourceEntry>| {
-            reach.covers(&resource.source) && resource.is_inside_lists_of(principal)
+            reach.covers(&resource.source) && resource.is_accessible_to(principal)
         };
         let first = self.resource(uri)?;
         let same = self.hidden_resources.iter().filter(|resource| resource.uri == uri);
@@ -67,12 +67,12 @@ impl Catalog {
     }
 
     /// By address, of one source: also one that another source answers for in the yard as a whole.
-    pub fn resource_of(&self, source: &SourceName, uri: &str) -> Option<&Arc<ResourceEntry>> {
+    pub fn resource_in_source(&self, source: &SourceName, uri: &str) -> Option<&Arc<ResourceEntry>> {
         self.match_exact_uri(uri, &Principal::owner(), &YardScope::Source(source.clone()))
     }
 
     /// The template of this very text, else the most specific that fits, of one source.
-    pub fn template_of(&self, source: &SourceName, uri: &str) -> Option<&Arc<TemplateEntry>> {
+    pub fn template_in_source(&self, source: &SourceName, uri: &str) -> Option<&Arc<TemplateEntry>> {
         most_specific(self.by_specificity.iter().filter(|template| template.source == *source), uri)
     }
 
@@ -106,7 +106,7 @@ fn most_specific<'a>(
     if let Some(exact) = templates.clone().find(|template| template.template == uri) {
         return Some(exact);
     }
-    let mut fitting = templates.filter(|template| template.matcher.fits(uri));
+    let mut fitting = templates.filter(|template| template.matcher.matches(uri));
     let first = fitting.next()?;
     if !first.matcher.prefix().is_empty() {
         return Some(first);

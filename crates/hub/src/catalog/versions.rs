@@ -24,7 +24,7 @@ impl ToolOffer {
 
 /// The families of an offer in its order, and what had to be left out. Only tools that all say a version of their own
 /// can share a name: of others nobody could say which is meant.
-pub(super) fn families(offers: &[ToolOffer]) -> (Vec<ToolVersions<'_>>, Vec<String>) {
+pub(super) fn group_versions(offers: &[ToolOffer]) -> (Vec<ToolVersions<'_>>, Vec<String>) {
     let mut families: Vec<ToolVersions<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut problems = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn families(offers: &[ToolOffer]) -> (Vec<ToolVersions<'_>>, Vec<Stri
                 places.insert(name.clone(), families.len());
                 families.push(ToolVersions { name, versions: vec![(offer, members)] });
             }
-            Some(family) if family.takes(offer) => family.versions.push((offer, members)),
+            Some(family) if family.accepts(offer) => family.versions.push((offer, members)),
             Some(family) => problems.push(duplicate_name_message(&family.name)),
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn families(offers: &[ToolOffer]) -> (Vec<ToolVersions<'_>>, Vec<Stri
 }
 
 impl ToolVersions<'_> {
-    fn takes(&self, offer: &ToolOffer) -> bool {
+    fn accepts(&self, offer: &ToolOffer) -> bool {
         let Some(version) = offer.metadata_text("version") else { return false };
         let other = |known: &str| version::compare(known, version).is_ne();
         self.versions.iter().all(|(known, _)| known.metadata_text("version").is_some_and(other))

@@ -2,7 +2,7 @@
 
 use super::{Quota, QuotaLimits, QuotaOverrides, Quotas};
 use crate::error::ErrorKind;
-use crate::fake::{ScriptedSource, calling, tools, yard, yard_with};
+use crate::fake::{ScriptedSource, tool_request, tools, yard, yard_with};
 use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::principal::{Permissions, Principal};
 
@@ -45,7 +45,7 @@ fn a_quota_is_one_principals_own_and_comes_back_when_its_charges_are_dropped() {
 fn a_principal_may_have_limits_of_its_own() {
     let quotas = Quotas::default();
     let own = QuotaOverrides { sessions: Some(1), streams: Some(usize::MAX), ..QuotaOverrides::default() };
-    let ada = named("ada").bounded(ScopedLimits { quotas: own, ..ScopedLimits::default() });
+    let ada = named("ada").with_limits(ScopedLimits { quotas: own, ..ScopedLimits::default() });
     let _one = quotas.charge(&limits(), &ada, Quota::Sessions, 1).unwrap();
     assert!(quotas.charge(&limits(), &ada, Quota::Sessions, 1).is_err());
     let many: Vec<_> = (0..10).map(|_| quotas.charge(&limits(), &ada, Quota::Streams, 1).unwrap()).collect();
@@ -98,44 +98,44 @@ async fn lists_count_in_the_rate_of_their_caller() {
     let yard = yard_with(
         YardLimits { rate, ..YardLimits::default() },
         Vec::new(),
-        &[&ScriptedSource::offering("db", tools(&["query"]))],
+        &[&ScriptedSource::echo("db", tools(&["query"]))],
     );
     let owner = Principal::owner();
     yard.admit_list(&owner).unwrap();
-    yard.call(calling("query")).await.unwrap();
+    yard.call(tool_request("query")).await.unwrap();
     yard.admit_list(&owner).unwrap();
     assert_eq!(yard.admit_list(&owner).unwrap_err().kind(), ErrorKind::RateLimited);
-    assert_eq!(yard.call(calling("query")).await.unwrap_err().kind(), ErrorKind::RateLimited);
+    assert_eq!(yard.call(tool_request("query")).await.unwrap_err().kind(), ErrorKind::RateLimited);
     yard.admit_list(&named("somebody else")).unwrap();
 }
 
 #[tokio::test]
 async fn calls_of_the_heaviest_are_refused_while_memory_is_short() {
-    let yard = yard(&[&ScriptedSource::offering("db", tools(&["query"]))]);
+    let yard = yard(&[&ScriptedSource::echo("db", tools(&["query"]))]);
     let held = yard.charge(&Principal::owner(), Quota::Bytes, 1_000_000).unwrap();
     yard.quotas().observe_memory(110, 100);
-    let refused = yard.call(calling("query")).await.unwrap_err();
+    let refused = yard.call(tool_request("query")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::RateLimited);
     assert!(yard.admit_list(&Principal::owner()).is_err());
     assert!(yard.admit_list(&named("somebody else")).is_ok());
     drop(held);
     yard.quotas().observe_memory(90, 100);
-    yard.call(calling("query")).await.unwrap();
+    yard.call(tool_request("query")).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_principal_that_does_not_read_is_refused_before_its_call_is_made() {
     let quotas = QuotaLimits { bytes: 1_000, ..QuotaLimits::default() };
-    let source = ScriptedSource::offering("db", tools(&["query"]));
+    let source = ScriptedSource::echo("db", tools(&["query"]));
     let yard = yard_with(YardLimits { quotas, ..YardLimits::default() }, Vec::new(), &[&source]);
     let held = yard.charge(&Principal::owner(), Quota::Bytes, 1_000).unwrap();
     // Nothing was done, so it can be tried again.
-    let refused = yard.call(calling("query")).await.unwrap_err();
+    let refused = yard.call(tool_request("query")).await.unwrap_err();
     assert_eq!((refused.kind(), refused.retry_after().is_some()), (ErrorKind::RateLimited, true));
     yard.admit_list(&named("somebody else")).unwrap();
     // An answer that does not fit comes after the deed, so nothing invites to try again.
     let withheld = yard.charge(&Principal::owner(), Quota::Bytes, 1).unwrap_err();
     assert_eq!((withheld.kind(), withheld.retry_after()), (ErrorKind::ConnectionLost, None));
     drop(held);
-    yard.call(calling("query")).await.unwrap();
+    yard.call(tool_request("query")).await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{HIDDEN, Redaction};
 
-pub(super) fn redacted(redaction: &Redaction, json: &str) -> String {
+pub(super) fn redact(redaction: &Redaction, json: &str) -> String {
     let mut reader = JsonTokenizer { text: json, at: 0 };
     let mut out = String::with_capacity(json.len());
     // Of each container that is open: whether it is an object.
@@ -25,7 +25,7 @@ pub(super) fn redacted(redaction: &Redaction, json: &str) -> String {
             key if key_next => {
                 key_next = false;
                 let said = serde_json::from_str::<String>(key);
-                if said.map_or(true, |key| redaction.hides(&key)) {
+                if said.map_or(true, |key| redaction.is_secret_key(&key)) {
                     reader.next();
                     reader.skip_value();
                     out.push_str(key);
@@ -50,9 +50,9 @@ pub(super) fn redacted(redaction: &Redaction, json: &str) -> String {
 fn string<'a>(redaction: &Redaction, quoted: &'a str) -> Cow<'a, str> {
     let Ok(said) = serde_json::from_str::<String>(quoted) else {
         // Cut off in the middle.
-        return redaction.text(quoted);
+        return redaction.redact_text(quoted);
     };
-    match redaction.text(&said) {
+    match redaction.redact_text(&said) {
         Cow::Borrowed(_) => Cow::Borrowed(quoted),
         Cow::Owned(hidden) => Cow::Owned(crate::json::to_raw(&hidden).get().to_owned()),
     }

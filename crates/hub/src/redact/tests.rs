@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::Redaction;
 use crate::error::{ErrorKind, HubError};
 use crate::events::YardEvent;
-use crate::fake::{reading, templates};
+use crate::fake::{resource_request, templates};
 use crate::manage::{TranscriptDirection, TranscriptEntry};
 use crate::outcome::Outcome;
 use crate::principal::Principal;
@@ -20,21 +20,21 @@ use crate::yard::{Yard, YardSettings};
 use crate::{BoxFuture, FinishedCall, Recorder, SourceName};
 
 fn redaction() -> Redaction {
-    Redaction::with(["ssn", " Iban-Number"])
+    Redaction::with_extra_words(["ssn", " Iban-Number"])
 }
 
 #[track_caller]
 fn check(json: &str, kept: &str) {
-    let redacted = redaction().json(json);
+    let redacted = redaction().redact_json(json);
     assert_eq!(redacted, kept);
     serde_json::from_str::<&RawValue>(&redacted).unwrap();
 }
 
 #[track_caller]
 fn check_text(text: &str, kept: &str) {
-    let redacted = redaction().text(text).into_owned();
+    let redacted = redaction().redact_text(text).into_owned();
     assert_eq!(redacted, kept);
-    assert_eq!(redaction().text(&redacted), kept, "redacting again changes nothing");
+    assert_eq!(redaction().redact_text(&redacted), kept, "redacting again changes nothing");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_message_that_was_cut_hides_what_is_left_of_a_secret() {
         (r#"{"a":1,"tok"#, r#"{"a":1,"tok:"[redacted]""#),
         (r#"{"url":"http://x/?token=abc"#, r#"{"url":"http://x/?token=[redacted]"#),
     ] {
-        assert_eq!(redaction().message(cut), kept);
+        assert_eq!(redaction().redact_message(cut), kept);
     }
 }
 
@@ -241,7 +241,7 @@ struct Keeps(Mutex<Vec<String>>);
 impl Recorder for Keeps {
     fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         let error = finished.error.map(HubError::message).unwrap_or_default();
-        let kept = format!("{} {}", finished.call.subject, finished.redaction.text(error));
+        let kept = format!("{} {}", finished.call.subject, finished.redaction.redact_text(error));
         self.0.lock().push(kept);
         Box::pin(std::future::ready(Ok(())))
     }
@@ -251,7 +251,7 @@ impl Recorder for Keeps {
 async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
     let keeps = Arc::new(Keeps::default());
     let settings = YardSettings {
-        redaction: Redaction::with(["ssn"]),
+        redaction: Redaction::with_extra_words(["ssn"]),
         recorder: Some(Arc::clone(&keeps) as _),
         ..YardSettings::default()
     };
@@ -259,9 +259,9 @@ async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
     let offer = Arc::new(templates(&["http://h/{?token,ssn}"]));
     let source = Arc::new(Telltale { name: SourceName::new("s"), offer, feed: OnceLock::new() });
     yard.add(Arc::clone(&source) as _);
-    let (mut events, mut stderr) = (yard.events().subscribe(), yard.events().stderr());
+    let (mut events, mut stderr) = (yard.events().subscribe(), yard.events().subscribe_stderr());
     source.feed.get().unwrap().stderr(TOLD);
-    yard.call(reading(TOLD)).await.unwrap_err();
+    yard.call(resource_request(TOLD)).await.unwrap_err();
 
     let mut shown: Vec<String> = keeps.0.lock().clone();
     let status = yard.status(&source.name).unwrap();
@@ -293,20 +293,20 @@ async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
 proptest! {
     #[test]
     fn any_text_can_be_tried(text in ".*") {
-        let _ = redaction().json(&text);
-        let _ = redaction().text(&text);
+        let _ = redaction().redact_json(&text);
+        let _ = redaction().redact_text(&text);
     }
 
     #[test]
     fn text_made_of_marks_can_be_tried(text in r#"([\[\]{}:,"'\\a1é =&?@/]|token|Bearer |eyJ|://)*"#) {
-        let _ = redaction().json(&text);
-        let _ = redaction().text(&text);
+        let _ = redaction().redact_json(&text);
+        let _ = redaction().redact_text(&text);
     }
 
     #[test]
     fn a_parameter_is_hidden_whatever_stands_around_it(before in "[a-z ]{0,9}", value in "[A-Za-z0-9%._~-]{1,20}") {
         let text = format!("{before} http://h/p?x=1&access_token={value}&y=2");
         let expected = format!("{before} http://h/p?x=1&access_token=[redacted]&y=2");
-        assert_eq!(redaction().text(&text), expected);
+        assert_eq!(redaction().redact_text(&text), expected);
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{HIDDEN, Redaction, plain};
+use super::{HIDDEN, Redaction, normalize_key};
 
 /// The longest key that is looked for before a `=` or a `:`.
 const LONGEST_KEY: usize = 64;
@@ -15,14 +15,14 @@ const SCHEMES: [&str; 7] = ["bearer", "basic", "digest", "token", "negotiate", "
 /// Words that people write before a colon when they mean no value.
 const PROSE: [&str; 6] = ["authorization", "credential", "cookie", "bearer", "session", "auth"];
 
-pub(super) fn redacted<'a>(redaction: &Redaction, text: &'a str) -> Cow<'a, str> {
+pub(super) fn redact<'a>(redaction: &Redaction, text: &'a str) -> Cow<'a, str> {
     let line = TextScanner { redaction, text, bytes: text.as_bytes() };
     let mut out = String::new();
     let (mut copied, mut at) = (0, 0);
     while at < line.bytes.len() {
         let found = match line.bytes[at] {
-            b'=' | b':' => line.value_behind(at),
-            b'b' | b'B' | b'e' if line.begins_word(at) => line.credential(at),
+            b'=' | b':' => line.secret_after(at),
+            b'b' | b'B' | b'e' if line.is_word_start(at) => line.credential(at),
             _ => None,
         };
         match found.filter(|found| !found.is_empty() && text.get(found.clone()) != Some(HIDDEN)) {
@@ -48,7 +48,7 @@ struct TextScanner<'a> {
 }
 
 /// Everything that ends a value which is not in quotes. All of these are ASCII, so that cuts are never inside a letter.
-fn ends_value(byte: u8) -> bool {
+fn is_value_end(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"&\"'`,;)}]<>#\\|".contains(&byte)
 }
 
@@ -61,29 +61,29 @@ fn is_token(byte: u8) -> bool {
 }
 
 impl TextScanner<'_> {
-    fn begins_word(&self, at: usize) -> bool {
+    fn is_word_start(&self, at: usize) -> bool {
         at == 0 || !self.bytes[at - 1].is_ascii_alphanumeric()
     }
 
-    fn run(&self, from: usize, inside: impl Fn(u8) -> bool) -> usize {
+    fn skip_while(&self, from: usize, inside: impl Fn(u8) -> bool) -> usize {
         from + self.bytes[from..].iter().take_while(|byte| inside(**byte)).count()
     }
 
     /// The secret behind the `=` or `:` at this place.
-    fn value_behind(&self, at: usize) -> Option<Range<usize>> {
+    fn secret_after(&self, at: usize) -> Option<Range<usize>> {
         let colon = self.bytes[at] == b':';
         if colon && self.bytes[at..].starts_with(b"://") {
-            return self.password_in_address(at + 3);
+            return self.password_in_url(at + 3);
         }
         let (key, quoted) = self.key_before(at)?;
         let first = key.start;
         let key = &self.text[key];
         // A path of a module, as logs begin with, is no key.
         let is_path = first > 0 && self.bytes[first - 1] == b':';
-        if is_path || self.bytes.get(at + 1) == Some(&b':') || !self.redaction.hides(key) {
+        if is_path || self.bytes.get(at + 1) == Some(&b':') || !self.redaction.is_secret_key(key) {
             return None;
         }
-        let start = self.run(at + 1, |byte| byte == b' ' || byte == b'\t');
+        let start = self.skip_while(at + 1, |byte| byte == b' ' || byte == b'\t');
         if start >= self.bytes.len() {
             return None;
         }
@@ -95,16 +95,16 @@ impl TextScanner<'_> {
             return Some(start..self.end_of_container(start));
         }
         let is_header = colon && (key.contains('-') || key.starts_with(|letter: char| letter.is_uppercase()));
-        let word = self.run(start, |byte| !ends_value(byte));
+        let word = self.skip_while(start, |byte| !is_value_end(byte));
         let scheme = SCHEMES.contains(&self.text[start..word].to_ascii_lowercase().as_str());
         if scheme && self.bytes.get(word) == Some(&b' ') {
             // The word and what follows it belong together.
-            return Some(start..self.run(word + 1, |byte| !b"\r\n\"'\\".contains(&byte)));
+            return Some(start..self.skip_while(word + 1, |byte| !b"\r\n\"'\\".contains(&byte)));
         }
-        if colon && is_header && plain(key).contains("cookie") {
-            return Some(start..self.run(start, |byte| !b"\r\n\"'\\".contains(&byte)));
+        if colon && is_header && normalize_key(key).contains("cookie") {
+            return Some(start..self.skip_while(start, |byte| !b"\r\n\"'\\".contains(&byte)));
         }
-        let prose = PROSE.iter().any(|word| plain(key).contains(word));
+        let prose = PROSE.iter().any(|word| normalize_key(key).contains(word));
         if colon && spaced && prose && !quoted && !is_header {
             return None;
         }
@@ -132,13 +132,13 @@ impl TextScanner<'_> {
 
     /// What is in the quotes that begin here, which may themselves be escaped.
     fn quoted_value(&self, start: usize) -> Option<Range<usize>> {
-        let quote = self.run(start, |byte| byte == b'\\');
+        let quote = self.skip_while(start, |byte| byte == b'\\');
         let mark = *self.bytes.get(quote).filter(|byte| matches!(byte, b'"' | b'\''))?;
         let escapes = quote - start;
         let first = quote + 1;
         let mut at = first;
         while at < self.bytes.len() {
-            let slashes = self.run(at, |byte| byte == b'\\');
+            let slashes = self.skip_while(at, |byte| byte == b'\\');
             if self.bytes.get(slashes) == Some(&mark) && slashes - at <= escapes {
                 return Some(first..at);
             }
@@ -163,8 +163,9 @@ impl TextScanner<'_> {
     }
 
     /// The password of `scheme://user:password@host`, whose part before the host begins here.
-    fn password_in_address(&self, start: usize) -> Option<Range<usize>> {
-        let end = self.run(start, |byte| !byte.is_ascii_whitespace() && !b"/?#\"'<>\\".contains(&byte));
+    fn password_in_url(&self, start: usize) -> Option<Range<usize>> {
+        let end =
+            self.skip_while(start, |byte| !byte.is_ascii_whitespace() && !b"/?#\"'<>\\".contains(&byte));
         let at = self.bytes[start..end].iter().rposition(|byte| *byte == b'@')? + start;
         let colon = self.bytes[start..at].iter().position(|byte| *byte == b':')? + start;
         Some(colon + 1..at)
@@ -173,18 +174,18 @@ impl TextScanner<'_> {
     /// A credential that can be told by its form: behind `Bearer` or `Basic`, or a JWT.
     fn credential(&self, at: usize) -> Option<Range<usize>> {
         if self.bytes[at..].starts_with(b"eyJ") {
-            let end = self.run(at, is_token);
+            let end = self.skip_while(at, is_token);
             let parts: Vec<&str> = self.text[at..end].split('.').collect();
             let long = |part: &&&str| part.len() >= SHORTEST_TOKEN;
             return (parts.len() >= 2 && parts.iter().take(2).filter(long).count() == 2).then_some(at..end);
         }
-        let word = self.run(at, |byte| byte.is_ascii_alphabetic());
+        let word = self.skip_while(at, |byte| byte.is_ascii_alphabetic());
         let scheme = matches!(self.text[at..word].to_ascii_lowercase().as_str(), "bearer" | "basic");
         if !scheme || self.bytes.get(word) != Some(&b' ') {
             return None;
         }
-        let start = self.run(word, |byte| byte == b' ');
-        let end = self.run(start, is_token);
+        let start = self.skip_while(word, |byte| byte == b' ');
+        let end = self.skip_while(start, is_token);
         let token = &self.bytes[start..end];
         // `bearer authentication` is prose.
         let is_prose = token.iter().all(u8::is_ascii_lowercase);

@@ -44,13 +44,13 @@ impl SchemaCost {
     }
 
     /// The most steps that a value with so many parts can take, if the schema is simple.
-    pub(super) fn most(&self, parts: u64) -> u64 {
+    pub(super) fn max_steps(&self, parts: u64) -> u64 {
         self.steps.saturating_mul(parts)
     }
 }
 
 impl SubschemaCost {
-    fn and(self, other: Self) -> Self {
+    fn combine(self, other: Self) -> Self {
         Self { steps: self.steps.saturating_add(other.steps), loops: self.loops.saturating_add(other.loops) }
     }
 }
@@ -77,7 +77,7 @@ impl<'a> Walk<'a> {
         match part {
             Value::Array(parts) => {
                 for part in parts {
-                    cost = cost.and(self.cost(part, depth + 1)?);
+                    cost = cost.combine(self.cost(part, depth + 1)?);
                 }
             }
             Value::Object(members) => {
@@ -87,10 +87,10 @@ impl<'a> Walk<'a> {
                         ("$defs" | "definitions", Value::Object(_)) => {}
                         ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(name)) => {
                             for target in self.names.targets(self.root, name) {
-                                cost = cost.and(self.cost(target, depth + 1)?);
+                                cost = cost.combine(self.cost(target, depth + 1)?);
                             }
                         }
-                        _ => cost = cost.and(self.cost(value, depth + 1)?),
+                        _ => cost = cost.combine(self.cost(value, depth + 1)?),
                     }
                 }
                 if members.keys().any(|key| key.starts_with("unevaluated")) {

@@ -15,7 +15,7 @@ pub(super) enum Estimate {
     /// Checking once takes at most so many steps.
     Steps(u64),
     /// It takes more than the budget.
-    TooMuch,
+    OverBudget,
 }
 
 /// What a check may take.
@@ -40,9 +40,9 @@ pub(super) fn estimate(
     let (sizes, references) = (HashMap::new(), HashMap::new());
     let mut count =
         StepCounter { root: schema, names, patterns, left, deepest: budget.depth, sizes, references };
-    match count.part(schema, value, 0) {
+    match count.count_schema(schema, value, 0) {
         Ok(()) => Estimate::Steps(left - count.left),
-        Err(BudgetExhausted) => Estimate::TooMuch,
+        Err(BudgetExhausted) => Estimate::OverBudget,
     }
 }
 
@@ -62,25 +62,30 @@ struct StepCounter<'a> {
 }
 
 impl<'a> StepCounter<'a> {
-    fn take(&mut self, steps: u64) -> Result<(), BudgetExhausted> {
+    fn spend(&mut self, steps: u64) -> Result<(), BudgetExhausted> {
         self.left = self.left.checked_sub(steps).ok_or(BudgetExhausted)?;
         Ok(())
     }
 
-    fn part(&mut self, schema: &'a Value, value: &Value, depth: usize) -> Result<(), BudgetExhausted> {
+    fn count_schema(
+        &mut self,
+        schema: &'a Value,
+        value: &Value,
+        depth: usize,
+    ) -> Result<(), BudgetExhausted> {
         if depth > self.deepest {
             return Err(BudgetExhausted);
         }
-        self.take(1)?;
+        self.spend(1)?;
         let Value::Object(keywords) = schema else { return Ok(()) };
         let before = self.left;
         for (key, argument) in keywords {
-            self.take(1)?;
+            self.spend(1)?;
             self.keyword(keywords, key, argument, value, depth + 1)?;
         }
         if keywords.keys().any(|key| key.starts_with("unevaluated")) {
             // What the other keywords have evaluated is found out by evaluating them again.
-            self.take(before - self.left)?;
+            self.spend(before - self.left)?;
         }
         Ok(())
     }
@@ -97,15 +102,15 @@ impl<'a> StepCounter<'a> {
             ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(name), _) => {
                 let targets = self.references.entry(std::ptr::from_ref(argument));
                 let targets = targets.or_insert_with(|| self.names.targets(self.root, name).into());
-                Rc::clone(targets).iter().try_for_each(|target| self.part(target, value, depth))
+                Rc::clone(targets).iter().try_for_each(|target| self.count_schema(target, value, depth))
             }
             ("allOf" | "anyOf" | "oneOf", Value::Array(parts), _) => {
-                parts.iter().try_for_each(|part| self.part(part, value, depth))
+                parts.iter().try_for_each(|part| self.count_schema(part, value, depth))
             }
-            ("not" | "if" | "then" | "else", part, _) => self.part(part, value, depth),
+            ("not" | "if" | "then" | "else", part, _) => self.count_schema(part, value, depth),
             ("dependentSchemas" | "dependencies", Value::Object(parts), Value::Object(members)) => {
                 let present = parts.iter().filter(|(name, _)| members.contains_key(*name));
-                present.map(|(_, part)| part).try_for_each(|part| self.part(part, value, depth))
+                present.map(|(_, part)| part).try_for_each(|part| self.count_schema(part, value, depth))
             }
             (
                 "properties"
@@ -125,20 +130,20 @@ impl<'a> StepCounter<'a> {
             ) => self.items(key, argument, items, depth),
             ("enum" | "const", _, _) => {
                 let size = self.size_of(argument);
-                self.take(size)
+                self.spend(size)
             }
             ("pattern", Value::String(pattern), Value::String(text)) => {
-                self.take(self.patterns.steps(pattern, text.len()))
+                self.spend(self.patterns.steps(pattern, text.len()))
             }
             // The names of its groups are compared with each other.
             ("format", Value::String(format), Value::String(text)) if format == "regex" => {
                 let length = text.len() as u64;
-                self.take(length.saturating_mul(length) / 64)
+                self.spend(length.saturating_mul(length) / 64)
             }
             ("format" | "contentEncoding" | "contentMediaType", _, Value::String(text)) => {
-                self.take(text.len() as u64)
+                self.spend(text.len() as u64)
             }
-            ("minLength" | "maxLength", _, Value::String(text)) => self.take(text.len() as u64 / 32),
+            ("minLength" | "maxLength", _, Value::String(text)) => self.spend(text.len() as u64 / 32),
             _ => Ok(()),
         }
     }
@@ -153,15 +158,15 @@ impl<'a> StepCounter<'a> {
     ) -> Result<(), BudgetExhausted> {
         match (key, argument) {
             ("properties", Value::Object(parts)) => {
-                self.take(parts.len() as u64)?;
+                self.spend(parts.len() as u64)?;
                 let present = parts.iter().filter_map(|(name, part)| Some((part, members.get(name)?)));
-                present.into_iter().try_for_each(|(part, member)| self.part(part, member, depth))
+                present.into_iter().try_for_each(|(part, member)| self.count_schema(part, member, depth))
             }
             ("patternProperties", Value::Object(parts)) => {
                 for (pattern, part) in parts {
                     for (name, member) in members {
-                        self.take(self.patterns.steps(pattern, name.len()))?;
-                        self.part(part, member, depth)?;
+                        self.spend(self.patterns.steps(pattern, name.len()))?;
+                        self.count_schema(part, member, depth)?;
                     }
                 }
                 Ok(())
@@ -171,21 +176,21 @@ impl<'a> StepCounter<'a> {
                 let patterns = keywords.get("patternProperties").and_then(Value::as_object);
                 for (name, member) in members {
                     for pattern in patterns.into_iter().flat_map(Map::keys) {
-                        self.take(self.patterns.steps(pattern, name.len()))?;
+                        self.spend(self.patterns.steps(pattern, name.len()))?;
                     }
-                    self.take(1)?;
+                    self.spend(1)?;
                     if !named.is_some_and(|named| named.contains_key(name)) {
-                        self.part(part, member, depth)?;
+                        self.count_schema(part, member, depth)?;
                     }
                 }
                 Ok(())
             }
-            ("propertyNames", part) => {
-                members.keys().try_for_each(|name| self.part(part, &Value::String(name.clone()), depth))
-            }
+            ("propertyNames", part) => members
+                .keys()
+                .try_for_each(|name| self.count_schema(part, &Value::String(name.clone()), depth)),
             (_, argument) => {
                 let size = self.size_of(argument);
-                self.take(size)
+                self.spend(size)
             }
         }
     }
@@ -201,12 +206,12 @@ impl<'a> StepCounter<'a> {
             // Few items are compared with each other, many are hashed.
             ("uniqueItems", _) => {
                 let size: u64 = items.iter().map(size).fold(0, u64::saturating_add);
-                self.take(size.saturating_mul(16))
+                self.spend(size.saturating_mul(16))
             }
             (_, Value::Array(parts)) => {
-                parts.iter().zip(items).try_for_each(|(part, item)| self.part(part, item, depth))
+                parts.iter().zip(items).try_for_each(|(part, item)| self.count_schema(part, item, depth))
             }
-            (_, part) => items.iter().try_for_each(|item| self.part(part, item, depth)),
+            (_, part) => items.iter().try_for_each(|item| self.count_schema(part, item, depth)),
         }
     }
 
@@ -255,7 +260,7 @@ mod tests {
             CheckBudget { steps: u64::MAX / 2, depth: 1_000 },
         ) {
             Estimate::Steps(steps) => steps,
-            Estimate::TooMuch => u64::MAX,
+            Estimate::OverBudget => u64::MAX,
         }
     }
 
@@ -317,12 +322,12 @@ mod tests {
             json!({"$dynamicRef": "#x", "$dynamicAnchor": "x"}),
         ] {
             let patterns = PatternWeights::measure(&schema).unwrap();
-            assert_eq!(estimate(&schema, &patterns, &value, BUDGET), Estimate::TooMuch, "{schema}");
+            assert_eq!(estimate(&schema, &patterns, &value, BUDGET), Estimate::OverBudget, "{schema}");
         }
         let nested = (0..100).fold(json!({}), |inner, _| json!({"a": inner}));
         let twice = json!({"properties": {"a": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
         let patterns = PatternWeights::measure(&twice).unwrap();
-        assert_eq!(estimate(&twice, &patterns, &nested, BUDGET), Estimate::TooMuch);
+        assert_eq!(estimate(&twice, &patterns, &nested, BUDGET), Estimate::OverBudget);
         let once = json!({"properties": {"a": {"$ref": "#"}}});
         assert!(steps(&once, &nested) < 1_000);
     }

@@ -38,12 +38,12 @@ async fn run_in<T: Send + 'static>(
 
 /// Takes every turn, so that a check that leaves its thread waits for as long as this is held.
 #[cfg(test)]
-pub(super) async fn hold_every_turn() -> tokio::sync::SemaphorePermit<'static> {
+pub(super) async fn acquire_all_permits() -> tokio::sync::SemaphorePermit<'static> {
     TURNS.acquire_many(MOST as u32).await.unwrap()
 }
 
 /// The same for a caller that may wait.
-pub(super) fn run_here<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("schema-check".to_owned()).stack_size(STACK);
         thread.spawn_scoped(scope, work).ok()?.join().ok()
@@ -58,7 +58,7 @@ mod tests {
 
     use tokio::sync::Semaphore;
 
-    use super::{MOST, run_here, run_in};
+    use super::{MOST, run_blocking, run_in};
 
     #[tokio::test]
     async fn work_runs_beside_the_runtime_and_only_so_much_at_once() {
@@ -91,6 +91,6 @@ mod tests {
     #[test]
     fn a_caller_that_may_wait_gets_the_same() {
         let text = "x".to_owned();
-        assert_eq!(run_here(|| text.len()), Some(1));
+        assert_eq!(run_blocking(|| text.len()), Some(1));
     }
 }

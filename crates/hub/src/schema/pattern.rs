@@ -54,7 +54,7 @@ impl PatternWeights {
     pub(super) fn measure(schema: &Value) -> Result<Self, String> {
         let mut all = Self { checks_expressions: has_regex_format(schema), ..Self::default() };
         let mut text = 0;
-        collect(schema, &mut |pattern| {
+        visit_patterns(schema, &mut |pattern| {
             if !all.weights.contains_key(pattern) {
                 text += pattern.len();
                 all.weights.insert(pattern.to_owned(), Weight::Backtracking);
@@ -67,7 +67,7 @@ impl PatternWeights {
         if text > LONGEST_TEXT {
             return Err(format!("its patterns are longer than {LONGEST_TEXT} bytes together"));
         }
-        if all.weights.keys().map(|pattern| translated(pattern)).fold(0, usize::saturating_add)
+        if all.weights.keys().map(|pattern| translated_len(pattern)).fold(0, usize::saturating_add)
             > MOST_TRANSLATED
         {
             return Err("its patterns have too many class escapes".to_owned());
@@ -104,7 +104,7 @@ impl PatternWeights {
 }
 
 /// How many bytes are parsed to translate an expression from ECMA's dialect. Each escape becomes longer by it.
-fn translated(pattern: &str) -> usize {
+fn translated_len(pattern: &str) -> usize {
     let escapes = pattern.matches('\\').count();
     escapes.saturating_mul(pattern.len() + 12 * escapes)
 }
@@ -142,9 +142,9 @@ fn has_regex_format(part: &Value) -> bool {
 }
 
 /// Hands over every expression, until it is told to stop.
-fn collect(part: &Value, take: &mut impl FnMut(&str) -> bool) -> bool {
+fn visit_patterns(part: &Value, take: &mut impl FnMut(&str) -> bool) -> bool {
     match part {
-        Value::Array(parts) => parts.iter().all(|part| collect(part, take)),
+        Value::Array(parts) => parts.iter().all(|part| visit_patterns(part, take)),
         Value::Object(members) => members.iter().all(|(key, value)| {
             let goes_on = match (key.as_str(), value) {
                 ("pattern", Value::String(pattern)) => take(pattern),
@@ -153,7 +153,7 @@ fn collect(part: &Value, take: &mut impl FnMut(&str) -> bool) -> bool {
                 }
                 _ => true,
             };
-            goes_on && collect(value, take)
+            goes_on && visit_patterns(value, take)
         }),
         _ => true,
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::RecordedCall;
 use crate::error::ErrorKind;
-use crate::fake::{ScriptedSource, calling, holder_of, reading, resources, tools, yard};
+use crate::fake::{ScriptedSource, principal_with, resource_request, resources, tool_request, tools, yard};
 use crate::glob::Glob;
 use crate::name::SourceName;
 use crate::principal::{AllowList, Principal};
@@ -31,10 +31,10 @@ fn four() -> Arc<Yard> {
     let mut guarded = tools(&["query"]);
     guarded.tools[0].permissions = vec!["read".to_owned()];
     yard(&[
-        &ScriptedSource::offering("git", tools(&["log", "commit"])),
-        &ScriptedSource::offering("db", guarded),
-        &ScriptedSource::silent("down", failed(), &[]),
-        &ScriptedSource::silent("vault", failed(), &["read"]),
+        &ScriptedSource::echo("git", tools(&["log", "commit"])),
+        &ScriptedSource::echo("db", guarded),
+        &ScriptedSource::with_status("down", failed(), &[]),
+        &ScriptedSource::with_status("vault", failed(), &["read"]),
     ])
 }
 
@@ -43,17 +43,17 @@ fn a_source_is_seen_by_who_may_use_something_of_it_or_could_if_it_were_there() {
     let yard = four();
     for (principal, expected) in [
         (Principal::owner(), "git db down vault"),
-        (holder_of(&[]), "git down"),
-        (holder_of(&["read"]), "git db down vault"),
-        (holder_of(&["observe"]), "git db down vault"),
-        (holder_of(&["manage"]), "git db down vault"),
-        (holder_of(&[]).with_allow_list(lists(Some(&["vault", "d*"]), None)), "down"),
-        (holder_of(&["observe"]).with_allow_list(lists(Some(&["vault"]), None)), "vault"),
-        (holder_of(&[]).with_allow_list(lists(None, Some(&["mcp__git__log", "mcp__db__*"]))), "git"),
-        (holder_of(&["read"]).with_allow_list(lists(None, Some(&["mcp__vault__open"]))), "vault"),
-        (holder_of(&["observe"]).with_allow_list(lists(None, Some(&["mcp__git__push"]))), ""),
-        (holder_of(&["read"]).with_allow_list(lists(Some(&["git"]), Some(&["*query"]))), ""),
-        (holder_of(&["read"]).with_allow_list(lists(Some(&[]), None)), ""),
+        (principal_with(&[]), "git down"),
+        (principal_with(&["read"]), "git db down vault"),
+        (principal_with(&["observe"]), "git db down vault"),
+        (principal_with(&["manage"]), "git db down vault"),
+        (principal_with(&[]).with_allow_list(lists(Some(&["vault", "d*"]), None)), "down"),
+        (principal_with(&["observe"]).with_allow_list(lists(Some(&["vault"]), None)), "vault"),
+        (principal_with(&[]).with_allow_list(lists(None, Some(&["mcp__git__log", "mcp__db__*"]))), "git"),
+        (principal_with(&["read"]).with_allow_list(lists(None, Some(&["mcp__vault__open"]))), "vault"),
+        (principal_with(&["observe"]).with_allow_list(lists(None, Some(&["mcp__git__push"]))), ""),
+        (principal_with(&["read"]).with_allow_list(lists(Some(&["git"]), Some(&["*query"]))), ""),
+        (principal_with(&["read"]).with_allow_list(lists(Some(&[]), None)), ""),
     ] {
         assert_eq!(names(&yard, &principal).join(" "), expected, "{principal:?}");
         for (name, _) in yard.statuses() {
@@ -66,13 +66,14 @@ fn a_source_is_seen_by_who_may_use_something_of_it_or_could_if_it_were_there() {
 #[tokio::test]
 async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_source() {
     let yard = four();
-    let elsewhere = holder_of(&["read"]).with_allow_list(lists(Some(&["git"]), None));
+    let elsewhere = principal_with(&["read"]).with_allow_list(lists(Some(&["git"]), None));
     for (principal, kind, message) in [
-        (holder_of(&["read"]), ErrorKind::CannotConnect, "vault is failed: no such host"),
-        (holder_of(&[]), ErrorKind::Forbidden, "mcp__vault__open needs the permission read"),
+        (principal_with(&["read"]), ErrorKind::CannotConnect, "vault is failed: no such host"),
+        (principal_with(&[]), ErrorKind::Forbidden, "mcp__vault__open needs the permission read"),
         (elsewhere, ErrorKind::UnknownTool, "unknown tool mcp__vault__open"),
     ] {
-        let error = yard.call(CallRequest { principal, ..calling("mcp__vault__open") }).await.unwrap_err();
+        let error =
+            yard.call(CallRequest { principal, ..tool_request("mcp__vault__open") }).await.unwrap_err();
         assert_eq!((error.kind(), error.message()), (kind, message));
     }
 }
@@ -80,7 +81,7 @@ async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_sour
 #[test]
 fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
     let yard = four();
-    let call = |principal, thing, source, subject| RecordedCall { principal, thing, subject, source };
+    let call = |principal, thing, source, subject| RecordedCall { principal, kind: thing, subject, source };
     let log = call("bob", EntryKind::Tool, Some("git"), "mcp__git__log");
     let alone = call("bob", EntryKind::Tool, Some("git"), "log");
     let page = call("bob", EntryKind::Resource, Some("git"), "git://x");
@@ -89,22 +90,22 @@ fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
     let own = call("ada", EntryKind::Tool, Some("db"), "mcp__db__query");
     let all = [log, alone, page, query, nowhere, own];
     for (principal, expected) in [
-        (holder_of(&[]), [false, false, false, false, false, true]),
-        (holder_of(&["observe"]), [true; 6]),
+        (principal_with(&[]), [false, false, false, false, false, true]),
+        (principal_with(&["observe"]), [true; 6]),
         (
-            holder_of(&["observe"]).with_allow_list(lists(Some(&["git"]), None)),
+            principal_with(&["observe"]).with_allow_list(lists(Some(&["git"]), None)),
             [true, true, true, false, false, true],
         ),
         (
-            holder_of(&["observe"]).with_allow_list(lists(None, Some(&["mcp__git__log"]))),
+            principal_with(&["observe"]).with_allow_list(lists(None, Some(&["mcp__git__log"]))),
             [true, true, false, false, false, true],
         ),
         (
-            holder_of(&["observe"]).with_allow_list(lists(Some(&["git"]), Some(&["*commit"]))),
+            principal_with(&["observe"]).with_allow_list(lists(Some(&["git"]), Some(&["*commit"]))),
             [false, false, true, false, false, true],
         ),
         (
-            holder_of(&["read"]).with_allow_list(lists(Some(&["db"]), None)),
+            principal_with(&["read"]).with_allow_list(lists(Some(&["db"]), None)),
             [false, false, false, false, false, true],
         ),
     ] {
@@ -114,23 +115,23 @@ fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
         let stops = all.map(|call| visibility.may_stop_call(&call));
         assert_eq!(stops, [false, false, false, false, false, true], "{principal:?}");
     }
-    let manager = yard.visibility(&holder_of(&["manage"]).with_allow_list(lists(Some(&["git"]), None)));
+    let manager = yard.visibility(&principal_with(&["manage"]).with_allow_list(lists(Some(&["git"]), None)));
     assert_eq!(all.map(|call| manager.may_stop_call(&call)), [true, true, true, false, false, true]);
 }
 
 #[test]
 fn a_source_cannot_name_its_tools_into_the_list_of_another() {
     let yard = yard(&[
-        &ScriptedSource::offering("a", tools(&["query"])),
-        &ScriptedSource::offering("b", tools(&["mcp__a__query", "gone"])),
+        &ScriptedSource::echo("a", tools(&["query"])),
+        &ScriptedSource::echo("b", tools(&["mcp__a__query", "gone"])),
     ]);
-    let observer = holder_of(&["observe"]).with_allow_list(lists(None, Some(&["mcp__a__query"])));
+    let observer = principal_with(&["observe"]).with_allow_list(lists(None, Some(&["mcp__a__query"])));
     let visibility = yard.visibility(&observer);
     // As records name calls where the source is served alone, of a tool that is there and of one that is gone.
     for source in ["b", "c"] {
         let call = RecordedCall {
             principal: "bob",
-            thing: EntryKind::Tool,
+            kind: EntryKind::Tool,
             subject: "mcp__a__query",
             source: Some(source),
         };
@@ -141,7 +142,7 @@ fn a_source_cannot_name_its_tools_into_the_list_of_another() {
 #[test]
 fn counters_and_log_lines_follow_the_lists() {
     let yard = four();
-    let observer = |allowed| yard.visibility(&holder_of(&["observe"]).with_allow_list(allowed));
+    let observer = |allowed| yard.visibility(&principal_with(&["observe"]).with_allow_list(allowed));
     let git = observer(lists(Some(&["git"]), None));
     let log = observer(lists(None, Some(&["mcp__git__log"])));
     let all = observer(AllowList::default());
@@ -164,7 +165,7 @@ fn counters_and_log_lines_follow_the_lists() {
     {
         assert_eq!([&git, &log, &all].map(|visibility| visibility.sees_log_line(source)), expected);
     }
-    let nobody = yard.visibility(&holder_of(&["read"]));
+    let nobody = yard.visibility(&principal_with(&["read"]));
     assert!(!nobody.sees_counter("git", "mcp__git__log") && !nobody.sees_log_line(Some("git")));
 }
 
@@ -177,28 +178,28 @@ fn changes_are_announced_to_whom_they_can_concern() {
     };
     assert_eq!(hears(&Principal::owner()), [true; 4]);
     // The database might offer something without a permission; the vault's configuration says that it will not.
-    assert_eq!(hears(&holder_of(&[])), [true, true, true, false]);
+    assert_eq!(hears(&principal_with(&[])), [true, true, true, false]);
     assert_eq!(
-        hears(&holder_of(&[]).with_allow_list(lists(Some(&["db"]), None))),
+        hears(&principal_with(&[]).with_allow_list(lists(Some(&["db"]), None))),
         [false, true, false, false]
     );
-    let tools = holder_of(&["read"]).with_allow_list(lists(None, Some(&["mcp__vault__x", "mcp__g*"])));
+    let tools = principal_with(&["read"]).with_allow_list(lists(None, Some(&["mcp__vault__x", "mcp__g*"])));
     assert_eq!(hears(&tools), [true, false, false, true]);
 }
 
 #[tokio::test]
 async fn of_two_sources_with_one_address_the_one_on_the_list_answers_and_is_listed() {
     let yard = yard(&[
-        &ScriptedSource::offering("first", resources(&["x://1"])),
-        &ScriptedSource::offering("second", resources(&["x://1"])),
+        &ScriptedSource::echo("first", resources(&["x://1"])),
+        &ScriptedSource::echo("second", resources(&["x://1"])),
     ]);
     let listed = |principal: &Principal| {
         yard.view(principal).resources().map(|one| one.source.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(listed(&Principal::owner()), ["first"]);
-    let second = holder_of(&[]).with_allow_list(lists(Some(&["second"]), None));
+    let second = principal_with(&[]).with_allow_list(lists(Some(&["second"]), None));
     assert_eq!(listed(&second), ["second"]);
-    let outcome = yard.call(CallRequest { principal: second.clone(), ..reading("x://1") }).await;
+    let outcome = yard.call(CallRequest { principal: second.clone(), ..resource_request("x://1") }).await;
     outcome.unwrap();
     // What the source of the other name offers is no secret of the yard, but it is to this principal.
     let warnings =
@@ -222,9 +223,9 @@ fn an_offer_of_nothing_but_what_needs_a_permission_hides_its_source() {
         offer.resources.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
         offer.templates.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
         offer.prompts.iter_mut().for_each(|one| one.permissions.clone_from(&permissions));
-        let source = ScriptedSource::offering("x", offer);
+        let source = ScriptedSource::echo("x", offer);
         let yard = yard(&[&source]);
-        assert_eq!(names(&yard, &holder_of(&[])), Vec::<String>::new());
-        assert_eq!(names(&yard, &holder_of(&["read"])), [source.name().as_str()]);
+        assert_eq!(names(&yard, &principal_with(&[])), Vec::<String>::new());
+        assert_eq!(names(&yard, &principal_with(&["read"])), [source.name().as_str()]);
     }
 }

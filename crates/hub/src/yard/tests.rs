@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast::Receiver;
 
 use crate::events::{CatalogChange, YardEvent};
-use crate::fake::{ScriptedSource, holder_of, prompts, resources, tools, yard};
+use crate::fake::{ScriptedSource, principal_with, prompts, resources, tools, yard};
 use crate::name::SourceName;
 use crate::principal::Principal;
 use crate::scope::YardScope;
@@ -36,10 +36,9 @@ fn everything(yard: &Yard) -> CatalogView {
 
 #[test]
 fn a_source_is_replaced_in_its_place_and_taken_away_whole() {
-    let yard =
-        yard(&[&ScriptedSource::offering("a", tools(&["x"])), &ScriptedSource::offering("b", tools(&["y"]))]);
+    let yard = yard(&[&ScriptedSource::echo("a", tools(&["x"])), &ScriptedSource::echo("b", tools(&["y"]))]);
     let mut events = yard.events().subscribe();
-    yard.add(ScriptedSource::offering("a", tools(&["x", "z"])));
+    yard.add(ScriptedSource::echo("a", tools(&["x", "z"])));
     assert_eq!(names(&everything(&yard)), ["mcp__a__x", "mcp__a__z", "mcp__b__y"]);
     yard.remove(&SourceName::new("a"));
     assert_eq!(names(&everything(&yard)), ["mcp__b__y"]);
@@ -49,14 +48,14 @@ fn a_source_is_replaced_in_its_place_and_taken_away_whole() {
 
 #[test]
 fn watchers_are_told_what_changed_and_nothing_else() {
-    let source = ScriptedSource::offering("s", tools(&["a"]));
+    let source = ScriptedSource::echo("s", tools(&["a"]));
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
-    source.now_offers(tools(&["a"]));
+    source.set_offer(tools(&["a"]));
     assert_eq!(changes(&mut events), []);
-    source.now_offers(SourceOffer { prompts: prompts(&["p"]).prompts, ..resources(&["x://1"]) });
+    source.set_offer(SourceOffer { prompts: prompts(&["p"]).prompts, ..resources(&["x://1"]) });
     assert_eq!(changes(&mut events), [CatalogChange { tools: true, resources: true, prompts: true }]);
-    source.feed().resource_updated("x://1");
+    source.notifier().resource_updated("x://1");
     let event = events.try_recv().unwrap();
     assert!(
         matches!(&*event, YardEvent::ResourceUpdated { source, uri } if source.as_str() == "s" && uri == "x://1")
@@ -65,10 +64,10 @@ fn watchers_are_told_what_changed_and_nothing_else() {
 
 #[test]
 fn a_catalog_in_hand_never_changes() {
-    let source = ScriptedSource::offering("s", tools(&["a"]));
+    let source = ScriptedSource::echo("s", tools(&["a"]));
     let yard = yard(&[&source]);
     let before = everything(&yard);
-    source.now_offers(tools(&["b"]));
+    source.set_offer(tools(&["b"]));
     assert_eq!((names(&before), names(&everything(&yard))), (vec!["mcp__s__a"], vec!["mcp__s__b"]));
 }
 
@@ -80,8 +79,8 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
     let mut first = SourceOffer { resources: resources(&["x://1"]).resources, ..guarded };
     first.resources[0].permissions = vec!["read".to_owned()];
     let second = SourceOffer { resources: resources(&["x://1"]).resources, ..tools(&["other"]) };
-    let yard = yard(&[&ScriptedSource::offering("a", first), &ScriptedSource::offering("b", second)]);
-    let reader = yard.view(&holder_of(&["read"]));
+    let yard = yard(&[&ScriptedSource::echo("a", first), &ScriptedSource::echo("b", second)]);
+    let reader = yard.view(&principal_with(&["read"]));
     assert_eq!(names(&reader), ["mcp__a__open", "mcp__a__read", "mcp__b__other"]);
     assert_eq!(
         names(&reader.clone().with_scope(YardScope::Source(SourceName::new("a")))),
@@ -91,7 +90,7 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
     let holders = |view: &CatalogView| view.resources().map(|r| r.source.to_string()).collect::<Vec<_>>();
     assert_eq!(holders(&everything(&yard)), ["a"]);
     assert_eq!(holders(&everything(&yard).with_scope(YardScope::Source(SourceName::new("b")))), ["b"]);
-    assert_eq!(holders(&yard.view(&holder_of(&[]))), [""; 0]);
+    assert_eq!(holders(&yard.view(&principal_with(&[]))), [""; 0]);
     assert!(reader.is_private() && everything(&yard).is_private());
     yard.remove(&SourceName::new("a"));
     assert!(!everything(&yard).is_private());
@@ -99,14 +98,13 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
 
 #[test]
 fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
-    let sources: Vec<_> =
-        (0..8).map(|at| ScriptedSource::offering(&format!("s{at}"), tools(&["old"]))).collect();
+    let sources: Vec<_> = (0..8).map(|at| ScriptedSource::echo(&format!("s{at}"), tools(&["old"]))).collect();
     let yard = yard(&sources.iter().collect::<Vec<_>>());
     std::thread::scope(|scope| {
         for source in &sources {
             scope.spawn(move || {
                 for round in 0..50 {
-                    source.now_offers(tools(&[&format!("t{round}")]));
+                    source.set_offer(tools(&[&format!("t{round}")]));
                 }
             });
         }
@@ -117,17 +115,17 @@ fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
 
 #[test]
 fn a_source_that_outlives_its_yard_tells_nobody() {
-    let source = ScriptedSource::offering("s", tools(&["a"]));
+    let source = ScriptedSource::echo("s", tools(&["a"]));
     drop(yard(&[&source]));
-    source.now_offers(tools(&["b"]));
-    source.feed().resource_updated("x://1");
+    source.set_offer(tools(&["b"]));
+    source.notifier().resource_updated("x://1");
 }
 
 #[test]
 fn what_is_odd_about_an_offer_is_in_the_status_of_its_source() {
     let yard = yard(&[
-        &ScriptedSource::offering("a", resources(&["x://1"])),
-        &ScriptedSource::offering("b", resources(&["x://1"])),
+        &ScriptedSource::echo("a", resources(&["x://1"])),
+        &ScriptedSource::echo("b", resources(&["x://1"])),
     ]);
     let warnings: Vec<_> =
         yard.statuses().into_iter().map(|(name, status)| (name.to_string(), status.warnings)).collect();

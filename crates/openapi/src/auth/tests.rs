@@ -73,7 +73,7 @@ fn planned(alternatives: &[&[&str]], settings: &ApiAuthSettings, present: &Heade
         Ok(AuthPlan { steps }) => steps.iter().map(shown).collect::<Vec<_>>().join(" + "),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::CannotConnect);
-            error.sentence()
+            error.message_with_suggestion()
         }
     }
 }

@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use toolyard_hub::{ErrorKind, HubError, Secret};
 
 use super::TokenVersion;
-use crate::clients::{HttpClients, reason};
+use crate::clients::{HttpClients, root_cause};
 use crate::host_policy::{AllowedHosts, redact_url};
-use crate::request::{EncodeSet, escaped};
+use crate::request::{EncodeSet, percent_encode};
 use crate::settings::{ClientAuthMethod, ClientCredentials};
 
 /// A token is renewed this long before it runs out, or a tenth of its life where that is shorter.
@@ -39,7 +39,7 @@ pub(crate) struct TokenCacheKey {
 
 #[derive(Debug, Default)]
 pub(crate) struct TokenCache {
-    kept: Mutex<HashMap<TokenCacheKey, Arc<TokenSlot>>>,
+    slots: Mutex<HashMap<TokenCacheKey, Arc<TokenSlot>>>,
     fetched: AtomicU64,
 }
 
@@ -73,11 +73,11 @@ impl TokenCache {
     ) -> Result<(Secret, TokenVersion), HubError> {
         let url = ask.base.join(token_url).map_err(|_| {
             HubError::new(ErrorKind::CannotConnect, "the address that gives out tokens is none")
-                .suggest("say token_url in the configuration")
+                .with_suggestion("say token_url in the configuration")
         })?;
         let scopes = scopes.join(" ");
         let key = TokenCacheKey { url: url.to_string(), client: client.id.reveal().to_owned(), scopes };
-        let place = self.place(&key);
+        let place = self.slot(&key);
         let mut token = place.0.lock().await;
         let fresh = |token: &CachedToken| token.stale_at.is_none_or(|at| Instant::now() < at);
         if let Some(token) = token.as_ref().filter(|token| fresh(token)) {
@@ -86,7 +86,7 @@ impl TokenCache {
         let serial = self.fetched.fetch_add(1, Ordering::Relaxed);
         // What is there is no good any more, also if nothing better can be had.
         *token = None;
-        let fetched = tokio::time::timeout(PATIENCE, fetch(client, &url, &key.scopes, ask)).await;
+        let fetched = tokio::time::timeout(PATIENCE, fetch_token(client, &url, &key.scopes, ask)).await;
         let granted = fetched.unwrap_or_else(|_| Err(format!("it did not answer within {PATIENCE:?}")));
         let granted = granted.map_err(|why| {
             HubError::new(ErrorKind::CannotConnect, format!("{} gave no token: {why}", redact_url(&url)))
@@ -102,15 +102,15 @@ impl TokenCache {
 
     /// A server would not take this token. Somebody may have fetched a newer one by now, which is left alone.
     pub(crate) async fn drop_stale(&self, used: &TokenVersion) {
-        let place = self.place(&used.key);
+        let place = self.slot(&used.key);
         let mut token = place.0.lock().await;
         if let Some(kept) = token.as_mut().filter(|kept| kept.serial == used.serial) {
             kept.stale_at = Some(Instant::now());
         }
     }
 
-    fn place(&self, key: &TokenCacheKey) -> Arc<TokenSlot> {
-        let mut kept = self.kept.lock();
+    fn slot(&self, key: &TokenCacheKey) -> Arc<TokenSlot> {
+        let mut kept = self.slots.lock();
         if let Some(place) = kept.get(key) {
             return Arc::clone(place);
         }
@@ -138,14 +138,14 @@ fn seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u
         .or_else(|| value.as_str()?.parse().ok()))
 }
 
-async fn fetch(
+async fn fetch_token(
     client: &ClientCredentials,
     url: &Url,
     scopes: &str,
     ask: &TokenFetchContext<'_>,
 ) -> Result<TokenGrant, String> {
     let reach = ask.named.check_access(url).map_err(|error| error.to_string())?;
-    let field = |text: &str| escaped(text, EncodeSet::Unreserved);
+    let field = |text: &str| percent_encode(text, EncodeSet::Unreserved);
     let mut form = "grant_type=client_credentials".to_owned();
     if !scopes.is_empty() {
         form.push_str(&format!("&scope={}", field(scopes)));
@@ -160,10 +160,10 @@ async fn fetch(
         ClientAuthMethod::Body => form.push_str(&format!("&client_id={id}&client_secret={secret}")),
     }
     let request = request.header("content-type", "application/x-www-form-urlencoded").body(form);
-    let mut answer = request.send().await.map_err(|error| reason(&error))?;
+    let mut answer = request.send().await.map_err(|error| root_cause(&error))?;
     let status = answer.status();
     let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(|error| reason(&error))? {
+    while let Some(piece) = answer.chunk().await.map_err(|error| root_cause(&error))? {
         if bytes.len() + piece.len() > LARGEST {
             return Err("it answered more than a token".to_owned());
         }

@@ -107,7 +107,7 @@ impl AllowedTypes {
 
 /// `enum` and `const`, with values of the kind that the type asks for: YAML reads `1.0` as a number where its author
 /// meant a version.
-pub(super) fn choices<'d>(
+pub(super) fn write_enum<'d>(
     source: KeywordView<'d>,
     kinds: &AllowedTypes,
     at: &SpecPath<'_>,
@@ -123,7 +123,7 @@ pub(super) fn choices<'d>(
             let mut meant: Vec<SchemaNode<'d>> = Vec::with_capacity(values.len());
             let (mut texts, mut others) = (HashSet::new(), HashSet::new());
             for value in values {
-                let value = fitting(value, kinds, &at.key("enum"), report);
+                let value = coerce_to_type(value, kinds, &at.key("enum"), report);
                 let new = match &value {
                     SchemaNode::Text(text) => texts.insert(text.clone()),
                     other => others.insert(other.to_text()),
@@ -141,12 +141,13 @@ pub(super) fn choices<'d>(
             report.warn(&at.key("enum"), "empty-enum", "the list of values is empty; it was left out");
         }
         Some(other) => {
-            let message = format!("the list of values is {}; it was left out", crate::document::kind(other));
+            let message =
+                format!("the list of values is {}; it was left out", crate::document::describe_kind(other));
             report.warn(&at.key("enum"), "wrong-type", message);
         }
     }
     if let Some(value) = source.get("const").filter(|value| is_shallow(value, DEEPEST_DATA)) {
-        let value = fitting(value, kinds, &at.key("const"), report);
+        let value = coerce_to_type(value, kinds, &at.key("const"), report);
         if kinds.nullable && value != SchemaNode::Null {
             if !out.contains_key("enum") {
                 out.put("enum", vec![value, SchemaNode::Null]);
@@ -157,7 +158,7 @@ pub(super) fn choices<'d>(
     }
 }
 
-fn fitting<'d>(
+fn coerce_to_type<'d>(
     value: &'d SpecNode,
     kinds: &AllowedTypes,
     at: &SpecPath<'_>,
@@ -173,8 +174,8 @@ fn fitting<'d>(
             SchemaNode::from(value.to_string())
         }
         SpecNode::String(text) if !kinds.allows("string") => {
-            let number =
-                crate::document::number(text).filter(|_| kinds.allows("number") || kinds.allows("integer"));
+            let number = crate::document::parse_number(text)
+                .filter(|_| kinds.allows("number") || kinds.allows("integer"));
             match (number, &**text) {
                 (Some(number), _) => SchemaNode::Number(number),
                 (None, "true") if kinds.allows("boolean") => SchemaNode::Bool(true),

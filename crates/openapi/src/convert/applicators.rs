@@ -2,13 +2,13 @@
 
 use super::keyword_view::KeywordView;
 use super::location::SpecPath;
-use super::pattern::portable;
+use super::pattern::to_portable_pattern;
 use super::schema::{SchemaConverter, SchemaDirection};
 use super::schema_node::{SchemaFields, SchemaNode, object};
 use crate::document::{SpecNode, SpecObject};
 
 impl<'d> SchemaConverter<'d> {
-    pub(super) fn arrays(
+    pub(super) fn convert_array_keywords(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
@@ -17,15 +17,15 @@ impl<'d> SchemaConverter<'d> {
     ) {
         let rest = match (source.get("prefixItems"), source.get("items")) {
             (Some(SpecNode::Array(first)), rest) => {
-                self.tuple(first, &at.key("prefixItems"), direction, out);
+                self.convert_tuple_items(first, &at.key("prefixItems"), direction, out);
                 rest.or_else(|| source.get("unevaluatedItems")).map(|rest| ("items", rest))
             }
             (_, Some(SpecNode::Array(first))) => {
-                self.tuple(first, &at.key("items"), direction, out);
+                self.convert_tuple_items(first, &at.key("items"), direction, out);
                 source.get("additionalItems").map(|rest| ("additionalItems", rest))
             }
             (_, Some(items)) => {
-                let items = self.inner(items, &at.key("items"), direction);
+                let items = self.convert_child_schema(items, &at.key("items"), direction);
                 out.put("items", items);
                 None
             }
@@ -36,7 +36,7 @@ impl<'d> SchemaConverter<'d> {
                 out.put("additionalItems", *more);
             }
             Some((key, rest)) if out.contains_key("items") => {
-                let rest = self.inner(rest, &at.key(key), direction);
+                let rest = self.convert_child_schema(rest, &at.key(key), direction);
                 out.put("additionalItems", rest);
             }
             _ => {}
@@ -44,7 +44,7 @@ impl<'d> SchemaConverter<'d> {
         if let Some(contains) = source.get("contains") {
             let least = source.get("minContains").and_then(SpecNode::as_u64);
             if least != Some(0) {
-                let contains = self.inner(contains, &at.key("contains"), direction);
+                let contains = self.convert_child_schema(contains, &at.key("contains"), direction);
                 out.put("contains", contains);
             }
             if least.is_some_and(|least| least > 1) || source.contains_key("maxContains") {
@@ -55,21 +55,24 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// Draft 07 has the list of the first items' schemas in `items`; an empty one says nothing.
-    fn tuple(
+    fn convert_tuple_items(
         &mut self,
         first: &'d [SpecNode],
         at: &SpecPath<'_>,
         direction: SchemaDirection,
         out: &mut SchemaFields<'d>,
     ) {
-        let first: Vec<SchemaNode<'d>> =
-            first.iter().enumerate().map(|(n, item)| self.inner(item, &at.index(n), direction)).collect();
+        let first: Vec<SchemaNode<'d>> = first
+            .iter()
+            .enumerate()
+            .map(|(n, item)| self.convert_child_schema(item, &at.index(n), direction))
+            .collect();
         if !first.is_empty() {
             out.put("items", first);
         }
     }
 
-    pub(super) fn objects(
+    pub(super) fn convert_object_keywords(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
@@ -89,45 +92,45 @@ impl<'d> SchemaConverter<'d> {
                         }
                         let converted = match self.file_part(property, at.part) {
                             Some(file) => file,
-                            None => self.inner(property, &here.key(name), direction),
+                            None => self.convert_child_schema(property, &here.key(name), direction),
                         };
                         shown.put(name, converted);
                     }
                     out.put("properties", shown);
                 }
-                other => self.wrong(&here, "properties", other),
+                other => self.warn_wrong_type(&here, "properties", other),
             }
         }
-        self.required(source, at, &hidden, out);
+        self.convert_required(source, at, &hidden, out);
         if let Some(SpecNode::Object(patterns)) = source.get("patternProperties") {
-            self.patterns(patterns, &at.key("patternProperties"), direction, out);
+            self.convert_pattern_properties(patterns, &at.key("patternProperties"), direction, out);
         }
         match source.get("additionalProperties") {
-            None => self.unevaluated(source, at, out),
+            None => self.convert_unevaluated_properties(source, at, out),
             Some(SpecNode::Bool(more)) => {
                 out.put("additionalProperties", *more);
             }
             Some(more) => {
                 let more = match self.file_part(more, at.part) {
                     Some(file) => file,
-                    None => self.inner(more, &at.key("additionalProperties"), direction),
+                    None => self.convert_child_schema(more, &at.key("additionalProperties"), direction),
                 };
                 out.put("additionalProperties", more);
             }
         }
         if let Some(names) = source.get("propertyNames") {
-            let names = self.inner(names, &at.key("propertyNames"), direction);
+            let names = self.convert_child_schema(names, &at.key("propertyNames"), direction);
             out.put("propertyNames", names);
         }
-        self.dependencies(source, at, direction, out);
+        self.convert_dependencies(source, at, direction, out);
     }
 
-    fn wrong(&mut self, at: &SpecPath<'_>, what: &str, found: &SpecNode) {
-        let message = format!("`{what}` is {}; it was left out", crate::document::kind(found));
+    fn warn_wrong_type(&mut self, at: &SpecPath<'_>, what: &str, found: &SpecNode) {
+        let message = format!("`{what}` is {}; it was left out", crate::document::describe_kind(found));
         self.report.warn(at, "wrong-type", message);
     }
 
-    fn required(
+    fn convert_required(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
@@ -144,7 +147,7 @@ impl<'d> SchemaConverter<'d> {
                                 || self.hidden.contains(&**name)
                                 || kept.contains(&&**name) => {}
                         SpecNode::String(name) => kept.push(name),
-                        other => self.wrong(&at.key("required"), "required", other),
+                        other => self.warn_wrong_type(&at.key("required"), "required", other),
                     }
                 }
                 if !kept.is_empty() {
@@ -156,11 +159,11 @@ impl<'d> SchemaConverter<'d> {
                 let message = "`required` is a boolean; the list belongs to the schema around this one";
                 self.report.note(&at.key("required"), "odd-required", message);
             }
-            Some(other) => self.wrong(&at.key("required"), "required", other),
+            Some(other) => self.warn_wrong_type(&at.key("required"), "required", other),
         }
     }
 
-    fn patterns(
+    fn convert_pattern_properties(
         &mut self,
         patterns: &'d SpecObject,
         at: &SpecPath<'_>,
@@ -169,9 +172,9 @@ impl<'d> SchemaConverter<'d> {
     ) {
         let mut kept = SchemaFields::new();
         for (pattern, schema) in patterns.iter() {
-            match portable(pattern) {
+            match to_portable_pattern(pattern) {
                 Some(portable) => {
-                    let schema = self.inner(schema, &at.key(pattern), direction);
+                    let schema = self.convert_child_schema(schema, &at.key(pattern), direction);
                     kept.put(portable, schema);
                 }
                 None => {
@@ -184,7 +187,12 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// `unevaluatedProperties` is `additionalProperties` where nothing else could have evaluated any.
-    fn unevaluated(&mut self, source: KeywordView<'d>, at: &SpecPath<'_>, out: &mut SchemaFields<'d>) {
+    fn convert_unevaluated_properties(
+        &mut self,
+        source: KeywordView<'d>,
+        at: &SpecPath<'_>,
+        out: &mut SchemaFields<'d>,
+    ) {
         let Some(more) = source.get("unevaluatedProperties") else { return };
         let others = ["allOf", "anyOf", "oneOf", "$ref", "if", "dependentSchemas", "not", "$dynamicRef"];
         if *more == SpecNode::Bool(false) && !others.iter().any(|other| source.contains_key(other)) {
@@ -195,7 +203,7 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    fn dependencies(
+    fn convert_dependencies(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
@@ -217,7 +225,7 @@ impl<'d> SchemaConverter<'d> {
                         }
                         SchemaNode::texts(kept)
                     }
-                    schema => self.schema(schema, &here.key(name), direction),
+                    schema => self.convert_schema(schema, &here.key(name), direction),
                 };
                 let both = match (all.swap_remove(name), converted) {
                     (None, one) => one,
@@ -234,7 +242,7 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// `allOf`, `anyOf`, `oneOf`, `not`, conditions and the discriminator; gives back whether there were any.
-    pub(super) fn composed(
+    pub(super) fn convert_composition(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
@@ -247,22 +255,22 @@ impl<'d> SchemaConverter<'d> {
             let Some(branches) = source.get(keyword) else { continue };
             let here = at.key(keyword);
             let SpecNode::Array(branches) = branches else {
-                self.wrong(&here, keyword, branches);
+                self.warn_wrong_type(&here, keyword, branches);
                 continue;
             };
             let mut converted: Vec<SchemaNode<'d>> = branches
                 .iter()
                 .enumerate()
-                .map(|(n, branch)| self.schema(branch, &here.index(n), direction))
+                .map(|(n, branch)| self.convert_schema(branch, &here.index(n), direction))
                 .collect();
             if converted.is_empty() {
                 continue;
             }
             any = true;
             if keyword != "allOf" {
-                self.discriminate(source, branches, &mut converted);
+                self.constrain_discriminator(source, branches, &mut converted);
             }
-            if keyword == "oneOf" && overlap(&converted) {
+            if keyword == "oneOf" && branches_overlap(&converted) {
                 let message =
                     "two branches allow the same, so that `oneOf` could never hold; it is `anyOf` here";
                 self.report.note(&here, "loose-one-of", message);
@@ -283,7 +291,7 @@ impl<'d> SchemaConverter<'d> {
         }
         if let Some(not) = source.get("not") {
             let meant = not.is_blank();
-            let not = self.schema(not, &at.key("not"), direction);
+            let not = self.convert_schema(not, &at.key("not"), direction);
             // What was loosened until it allows anything must not forbid everything.
             if !not.is_anything() || meant {
                 out.put("not", not);
@@ -293,19 +301,19 @@ impl<'d> SchemaConverter<'d> {
         if source.contains_key("if") {
             for keyword in ["if", "then", "else"] {
                 let Some(branch) = source.get(keyword) else { continue };
-                let branch = self.schema(branch, &at.key(keyword), direction);
+                let branch = self.convert_schema(branch, &at.key(keyword), direction);
                 out.put(keyword, branch);
                 any = true;
             }
         }
-        if let Some(name) = source.get("discriminator").and_then(discriminator) {
+        if let Some(name) = source.get("discriminator").and_then(discriminator_property) {
             remarks.push(format!("Which kind it is says `{name}`."));
         }
         any
     }
 
     /// Says in every branch that the discriminator's mapping names which values lead there.
-    fn discriminate(
+    fn constrain_discriminator(
         &mut self,
         source: KeywordView<'d>,
         branches: &[SpecNode],
@@ -339,7 +347,7 @@ impl<'d> SchemaConverter<'d> {
 }
 
 /// The property that says which kind it is: an object since 3.0, a name in Swagger.
-fn discriminator(value: &SpecNode) -> Option<&str> {
+fn discriminator_property(value: &SpecNode) -> Option<&str> {
     value.as_str().or_else(|| value.get("propertyName").and_then(SpecNode::as_str))
 }
 
@@ -351,7 +359,7 @@ fn as_schema(dependency: SchemaNode<'_>) -> SchemaNode<'_> {
 }
 
 /// Whether a value that fits one branch always fits another one too.
-fn overlap(branches: &[SchemaNode<'_>]) -> bool {
+fn branches_overlap(branches: &[SchemaNode<'_>]) -> bool {
     branches.iter().enumerate().any(|(n, branch)| {
         branch.is_anything() && branches.len() > 1 || branches.iter().skip(n + 1).any(|other| other == branch)
     })

@@ -7,9 +7,9 @@ use super::files::{FileInput, file_schema, is_binary};
 use super::interner::value_at;
 use super::keyword_view::KeywordView;
 use super::location::{SpecPath, resolve_object};
-use super::parameters::{SpecParameter, style, with_parameter_docs};
+use super::parameters::{SpecParameter, parse_style, with_parameter_docs};
 use super::schema::{SchemaConverter, SchemaDirection};
-use super::schema_node::{SchemaFields, SchemaNode, fields, object, typed};
+use super::schema_node::{SchemaFields, SchemaNode, fields, object, type_schema};
 use crate::document::{ReferenceTarget, SpecNode, SpecObject};
 use crate::operation::{BodyEncoding, FieldEncoding, OperationBody};
 
@@ -27,7 +27,7 @@ pub(super) struct BodyProperty<'d> {
     /// Where its schema is; the conversion waits until it is known that it is needed.
     source: Option<ReferenceTarget>,
     ready: SchemaNode<'d>,
-    words: SchemaFields<'d>,
+    annotations: SchemaFields<'d>,
     /// Whether some of its members are files.
     files: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct BodyProperty<'d> {
 impl BodyProperty<'_> {
     /// Whether there is no whole: Swagger's forms are made of single fields.
     pub(super) fn is_form(&self) -> bool {
-        self.source.is_none() && self.ready == typed("object")
+        self.source.is_none() && self.ready == type_schema("object")
     }
 }
 
@@ -50,7 +50,7 @@ pub(super) struct BodyMember<'d> {
 }
 
 /// How good a media type is to make a body of, and how that is written. Lower is better.
-pub(super) fn rank(media_type: &str) -> (u8, Option<BodyEncoding>) {
+pub(super) fn rank_media_type(media_type: &str) -> (u8, Option<BodyEncoding>) {
     let bare = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match bare.as_str() {
         "application/json" => (0, Some(BodyEncoding::Json)),
@@ -101,16 +101,21 @@ impl<'d> SchemaConverter<'d> {
                     "no-content",
                     "the body does not say what it is made of; JSON is assumed",
                 );
-                let whole = BodyProperty { source: None, ready: SchemaNode::anything(), words, files: false };
+                let whole = BodyProperty {
+                    source: None,
+                    ready: SchemaNode::anything(),
+                    annotations: words,
+                    files: false,
+                };
                 return Some(BodyPlan {
-                    body: body("application/json", BodyEncoding::Json, required),
+                    body: new_body("application/json", BodyEncoding::Json, required),
                     whole,
                     spread: None,
                 });
             }
         };
         let here = here.key("content");
-        let (media_type, described) = self.best(content, &here)?;
+        let (media_type, described) = self.choose_media_type(content, &here)?;
         let here = here.key(media_type);
         let described = resolve_object(self.document, &mut self.report, described, &here, "a media type");
         let media_target = described.as_ref().map_or_else(|| here.target(), |found| found.target.clone());
@@ -123,16 +128,18 @@ impl<'d> SchemaConverter<'d> {
             self.report.note(&here, "item-schema", "a stream of items is one text here");
         }
         let schema = described.get("schema");
-        let encoding = rank(media_type).1.unwrap_or_else(|| self.guessed(schema, here.part));
+        let encoding =
+            rank_media_type(media_type).1.unwrap_or_else(|| self.guess_encoding(schema, here.part));
         let sent = if media_type.contains('*') { "application/json" } else { media_type };
-        let mut plan = self.planned(body(sent, encoding, required), schema.map(|_| schema_target), words);
-        self.fields(described, &here, &mut plan);
+        let mut plan =
+            self.plan_body(new_body(sent, encoding, required), schema.map(|_| schema_target), words);
+        self.read_field_encodings(described, &here, &mut plan);
         Some(plan)
     }
 
     /// A media type that nobody knows is JSON if its schema is an object or a list, text if it is a text.
-    fn guessed(&mut self, schema: Option<&SpecNode>, part: usize) -> BodyEncoding {
-        let kind = schema.and_then(|schema| self.kind_of(schema, part, 8));
+    fn guess_encoding(&mut self, schema: Option<&SpecNode>, part: usize) -> BodyEncoding {
+        let kind = schema.and_then(|schema| self.resolved_type(schema, part, 8));
         match kind {
             Some("object" | "array") => BodyEncoding::Json,
             Some("string") if schema.is_some_and(|schema| !is_binary(schema)) => BodyEncoding::Text,
@@ -141,7 +148,7 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// The `type` at the end of a schema's references.
-    fn kind_of<'s>(&mut self, schema: &'s SpecNode, part: usize, hops: usize) -> Option<&'s str>
+    fn resolved_type<'s>(&mut self, schema: &'s SpecNode, part: usize, hops: usize) -> Option<&'s str>
     where
         'd: 's,
     {
@@ -149,21 +156,27 @@ impl<'d> SchemaConverter<'d> {
             return None;
         }
         if let Some(reference) = schema.get("$ref").and_then(SpecNode::as_str) {
-            let key = self.bank.look_up(self.document, part, reference).ok()?;
-            return self.kind_of(self.bank.value(key)?, self.bank.part(key), hops - 1);
+            let key = self.interner.look_up(self.document, part, reference).ok()?;
+            return self.resolved_type(self.interner.value(key)?, self.interner.part(key), hops - 1);
         }
         let stated = schema.get("type").and_then(SpecNode::as_str);
         stated.or_else(|| schema.get("properties").map(|_| "object"))
     }
 
     /// The best of several media types; which one it was is noted. A file is sent as one wherever that is possible.
-    fn best<'c>(&mut self, content: &'c SpecObject, at: &SpecPath<'_>) -> Option<(&'c str, &'c SpecNode)> {
-        let parts =
-            content.keys().map(rank).filter(|(_, encoding)| *encoding == Some(BodyEncoding::Multipart));
+    fn choose_media_type<'c>(
+        &mut self,
+        content: &'c SpecObject,
+        at: &SpecPath<'_>,
+    ) -> Option<(&'c str, &'c SpecNode)> {
+        let parts = content
+            .keys()
+            .map(rank_media_type)
+            .filter(|(_, encoding)| *encoding == Some(BodyEncoding::Multipart));
         let multipart = parts.map(|(rank, _)| rank).min();
         let mut ranked = Vec::with_capacity(content.len());
         for (media_type, described) in content.iter() {
-            let (mut place, encoding) = rank(media_type);
+            let (mut place, encoding) = rank_media_type(media_type);
             if let Some(multipart) = multipart
                 && matches!(encoding, Some(BodyEncoding::Json | BodyEncoding::Form))
                 && let Some(schema) = described.get("schema")
@@ -183,7 +196,7 @@ impl<'d> SchemaConverter<'d> {
         Some(best)
     }
 
-    fn planned(
+    fn plan_body(
         &mut self,
         mut body: OperationBody,
         schema: Option<ReferenceTarget>,
@@ -196,17 +209,22 @@ impl<'d> SchemaConverter<'d> {
         };
         let Some(target) = schema.filter(|_| ready.is_none()) else {
             let ready = ready.unwrap_or_else(SchemaNode::anything);
-            let whole = BodyProperty { source: None, ready, words, files: false };
+            let whole = BodyProperty { source: None, ready, annotations: words, files: false };
             return BodyPlan { body, whole, spread: None };
         };
-        let spread = self.spread(&target, &mut body);
+        let spread = self.flatten_body(&target, &mut body);
         let files = body.more_files || body.fields.values().any(|field| field.file);
-        let whole = BodyProperty { source: Some(target), ready: SchemaNode::anything(), words, files };
+        let whole =
+            BodyProperty { source: Some(target), ready: SchemaNode::anything(), annotations: words, files };
         BodyPlan { body, whole, spread }
     }
 
     /// The members of a body that is a plain object, if it is one.
-    fn spread(&mut self, target: &ReferenceTarget, body: &mut OperationBody) -> Option<Vec<BodyMember<'d>>> {
+    fn flatten_body(
+        &mut self,
+        target: &ReferenceTarget,
+        body: &mut OperationBody,
+    ) -> Option<Vec<BodyMember<'d>>> {
         const FINE: [&str; 14] = [
             "type",
             "properties",
@@ -225,7 +243,7 @@ impl<'d> SchemaConverter<'d> {
         ];
         let value = value_at(self.document, target)?;
         if body.encoding == BodyEncoding::Multipart {
-            let files = self.files_in(value, target.part);
+            let files = self.file_members(value, target.part);
             for name in files.names {
                 body.fields.entry(name).or_default().file = true;
             }
@@ -273,7 +291,7 @@ impl<'d> SchemaConverter<'d> {
             };
             let schema = match (property, files) {
                 (SpecNode::Object(described), Some(files)) => file_schema(KeywordView::all(described), files),
-                (property, _) => self.inner(property, &here.key(name), SchemaDirection::Input),
+                (property, _) => self.convert_child_schema(property, &here.key(name), SchemaDirection::Input),
             };
             let needs = std::mem::replace(&mut self.needs, before);
             members.push(BodyMember {
@@ -287,14 +305,14 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// What the `encoding` of a form says about its fields.
-    fn fields(&mut self, described: &SpecNode, at: &SpecPath<'_>, plan: &mut BodyPlan<'_>) {
+    fn read_field_encodings(&mut self, described: &SpecNode, at: &SpecPath<'_>, plan: &mut BodyPlan<'_>) {
         let Some(SpecNode::Object(encodings)) = described.get("encoding") else { return };
         for (name, encoding) in encodings.iter() {
             let field: &mut FieldEncoding = plan.body.fields.entry(name.to_owned()).or_default();
             let content_type = encoding.get("contentType").and_then(SpecNode::as_str);
             field.content_type = content_type.map(str::to_owned);
             if let Some(named) = encoding.get("style").and_then(SpecNode::as_str) {
-                field.style = style(named);
+                field.style = parse_style(named);
                 if field.style.is_none() {
                     let here = at.key("encoding");
                     self.report.warn(
@@ -321,26 +339,28 @@ impl<'d> SchemaConverter<'d> {
         if let Some(parameter) = parameters.iter().find(|parameter| parameter.kind == ParameterKind::Body) {
             let media_type = consumes
                 .iter()
-                .min_by_key(|media_type| rank(media_type).0)
+                .min_by_key(|media_type| rank_media_type(media_type).0)
                 .map_or("application/json", String::as_str);
             let schema = parameter.members.get("schema");
             let at = SpecPath::from_target(&parameter.target);
             let target = schema.map(|_| at.key("schema").target());
             // A Swagger body is JSON unless its schema is a text that is consumed as something else.
-            let encoding = match rank(media_type).1 {
+            let encoding = match rank_media_type(media_type).1 {
                 Some(BodyEncoding::Form | BodyEncoding::Multipart) => BodyEncoding::Json,
                 Some(encoding) => encoding,
-                None => self.guessed(schema, at.part),
+                None => self.guess_encoding(schema, at.part),
             };
-            let media_type =
-                if encoding == BodyEncoding::Json && rank(media_type).0 > 1 && rank(media_type).0 < 9 {
-                    "application/json"
-                } else {
-                    media_type
-                };
+            let media_type = if encoding == BodyEncoding::Json
+                && rank_media_type(media_type).0 > 1
+                && rank_media_type(media_type).0 < 9
+            {
+                "application/json"
+            } else {
+                media_type
+            };
             let mut words = SchemaFields::new();
             super::keywords::write_annotations(KeywordView::all(parameter.members), &[], &mut words);
-            return Some(self.planned(body(media_type, encoding, required(parameter)), target, words));
+            return Some(self.plan_body(new_body(media_type, encoding, required(parameter)), target, words));
         }
         let fields: Vec<&SpecParameter<'d>> =
             parameters.iter().filter(|parameter| parameter.kind == ParameterKind::FormField).collect();
@@ -352,13 +372,15 @@ impl<'d> SchemaConverter<'d> {
         };
         let multipart = fields.iter().any(is_file)
             || (consumes.iter().any(|media_type| media_type.starts_with("multipart/"))
-                && !consumes.iter().any(|media_type| rank(media_type).1 == Some(BodyEncoding::Form)));
+                && !consumes
+                    .iter()
+                    .any(|media_type| rank_media_type(media_type).1 == Some(BodyEncoding::Form)));
         let (media_type, encoding) = if multipart {
             ("multipart/form-data", BodyEncoding::Multipart)
         } else {
             ("application/x-www-form-urlencoded", BodyEncoding::Form)
         };
-        let mut body = body(media_type, encoding, fields.iter().any(|field| required(field)));
+        let mut body = new_body(media_type, encoding, fields.iter().any(|field| required(field)));
         let mut members = Vec::new();
         for field in fields {
             let before = std::mem::take(&mut self.needs);
@@ -383,8 +405,12 @@ impl<'d> SchemaConverter<'d> {
                 needs,
             });
         }
-        let whole =
-            BodyProperty { source: None, ready: typed("object"), words: SchemaFields::new(), files: false };
+        let whole = BodyProperty {
+            source: None,
+            ready: type_schema("object"),
+            annotations: SchemaFields::new(),
+            files: false,
+        };
         Some(BodyPlan { body, whole, spread: Some(members) })
     }
 
@@ -393,16 +419,18 @@ impl<'d> SchemaConverter<'d> {
         let value = whole.source.as_ref().and_then(|target| value_at(self.document, target));
         let schema = match (whole.source, value) {
             (Some(target), Some(value)) => match whole.files {
-                true => self.multipart(value, &SpecPath::from_target(&target)),
-                false => self.inner(value, &SpecPath::from_target(&target), SchemaDirection::Input),
+                true => self.convert_multipart_body(value, &SpecPath::from_target(&target)),
+                false => {
+                    self.convert_child_schema(value, &SpecPath::from_target(&target), SchemaDirection::Input)
+                }
             },
             _ => whole.ready,
         };
-        super::parameters::with_annotations(schema, whole.words)
+        super::parameters::with_annotations(schema, whole.annotations)
     }
 }
 
-fn body(media_type: &str, encoding: BodyEncoding, required: bool) -> OperationBody {
+fn new_body(media_type: &str, encoding: BodyEncoding, required: bool) -> OperationBody {
     OperationBody {
         media_type: media_type.to_owned(),
         encoding,
@@ -417,12 +445,12 @@ fn text_schema<'d>(media_type: &str) -> SchemaNode<'d> {
 }
 
 /// `format`, which is a hint: `contentEncoding` is checked by some, and would refuse a data: URI.
-pub(super) fn bytes<'d>() -> SchemaFields<'d> {
+pub(super) fn bytes_schema_fields<'d>() -> SchemaFields<'d> {
     fields([("type", "string".into()), ("format", "byte".into())])
 }
 
 fn bytes_schema<'d>() -> SchemaNode<'d> {
-    let mut schema = bytes();
+    let mut schema = bytes_schema_fields();
     schema.put("description", "The bytes, as base64 or as a data: URI.");
     SchemaNode::Object(schema)
 }

@@ -37,7 +37,7 @@ impl<'d> SchemaConverter<'d> {
                 continue;
             }
             let piece = self.converted_schema(key, direction);
-            size += piece.text.get().len() + self.bank.name(key).len() + 4;
+            size += piece.text.get().len() + self.interner.name(key).len() + 4;
             if size > budget {
                 break;
             }
@@ -47,7 +47,7 @@ impl<'d> SchemaConverter<'d> {
         if size > budget {
             return self.prune_to_budget(&SchemaNode::Object(root), direction, budget);
         }
-        let definitions = order.iter().map(|(key, piece)| (self.bank.name(*key), &piece.text)).collect();
+        let definitions = order.iter().map(|(key, piece)| (self.interner.name(*key), &piece.text)).collect();
         SchemaBundle { text: to_raw(&CompleteSchema { root: &root, definitions }), elided: Vec::new() }
     }
 }

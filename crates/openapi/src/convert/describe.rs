@@ -80,7 +80,7 @@ pub(super) fn description(
             lines.push(format!("- {} ({place}): {}", parameter.wire_name, truncate(&one_line(about), 120)));
         }
     }
-    section(&mut said, "Parameters:", &lines);
+    push_section(&mut said, "Parameters:", &lines);
     let mut lines = Vec::new();
     for (status, response) in responses {
         let about = text(response.members, "description");
@@ -88,11 +88,11 @@ pub(super) fn description(
             lines.push(format!("- {status}: {}", truncate(&one_line(about), 120)));
         }
     }
-    section(&mut said, "Responses:", &lines);
+    push_section(&mut said, "Responses:", &lines);
     truncate(said.trim(), most).into_owned()
 }
 
-fn section(said: &mut String, heading: &str, lines: &[String]) {
+fn push_section(said: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }

@@ -1,12 +1,12 @@
 //! Files in multipart bodies: which members are files, wherever in the body's schema that is said, and what a caller may give
 //! for one.
 
-use super::body::{bytes, rank};
+use super::body::{bytes_schema_fields, rank_media_type};
 use super::interner::SchemaId;
 use super::keyword_view::KeywordView;
 use super::location::SpecPath;
 use super::schema::{SchemaConverter, SchemaDirection};
-use super::schema_node::{SchemaFields, SchemaNode, object, typed};
+use super::schema_node::{SchemaFields, SchemaNode, object, type_schema};
 use crate::document::{SpecNode, SpecObject};
 use crate::operation::BodyEncoding;
 
@@ -47,9 +47,13 @@ impl FileMembers {
 
 impl<'d> SchemaConverter<'d> {
     /// The schema of a multipart body that stays one property.
-    pub(super) fn multipart(&mut self, value: &'d SpecNode, at: &SpecPath<'_>) -> SchemaNode<'d> {
+    pub(super) fn convert_multipart_body(
+        &mut self,
+        value: &'d SpecNode,
+        at: &SpecPath<'_>,
+    ) -> SchemaNode<'d> {
         let before = std::mem::replace(&mut self.parts, true);
-        let converted = self.schema(value, at, SchemaDirection::Input);
+        let converted = self.convert_schema(value, at, SchemaDirection::Input);
         self.parts = before;
         converted
     }
@@ -63,22 +67,22 @@ impl<'d> SchemaConverter<'d> {
 
     /// Whether a body has bytes in it that JSON cannot hold.
     pub(super) fn has_files(&mut self, schema: &SpecNode, part: usize) -> bool {
-        self.files_in(schema, part).raw
+        self.file_members(schema, part).raw
     }
 
     /// The members that are files, in the schema or in any of its branches.
-    pub(super) fn files_in(&mut self, schema: &SpecNode, part: usize) -> FileMembers {
+    pub(super) fn file_members(&mut self, schema: &SpecNode, part: usize) -> FileMembers {
         let mut found = FileMembers::default();
-        self.gather_files(schema, part, MOST_HOPS, &mut found);
+        self.collect_file_members(schema, part, MOST_HOPS, &mut found);
         found
     }
 
-    fn gather_files(&mut self, schema: &SpecNode, part: usize, hops: usize, found: &mut FileMembers) {
+    fn collect_file_members(&mut self, schema: &SpecNode, part: usize, hops: usize, found: &mut FileMembers) {
         if hops == 0 {
             return;
         }
-        if let Some((value, part)) = self.referred(schema, part) {
-            self.gather_files(value, part, hops - 1, found);
+        if let Some((value, part)) = self.resolve_reference(schema, part) {
+            self.collect_file_members(value, part, hops - 1, found);
         }
         for (name, property) in
             schema.get("properties").and_then(SpecNode::as_object).into_iter().flat_map(SpecObject::iter)
@@ -94,38 +98,38 @@ impl<'d> SchemaConverter<'d> {
         }
         let branches = ["allOf", "anyOf", "oneOf"].iter().filter_map(|key| schema.get(key));
         for branch in branches.filter_map(SpecNode::as_array).flatten() {
-            self.gather_files(branch, part, hops - 1, found);
+            self.collect_file_members(branch, part, hops - 1, found);
         }
     }
 
     /// What a schema leads to, if it is a reference.
-    fn referred(&mut self, schema: &SpecNode, part: usize) -> Option<(&'d SpecNode, usize)> {
+    fn resolve_reference(&mut self, schema: &SpecNode, part: usize) -> Option<(&'d SpecNode, usize)> {
         let reference = schema.get("$ref").and_then(SpecNode::as_str)?;
-        let key: SchemaId = self.bank.look_up(self.document, part, reference).ok()?;
-        Some((self.bank.value(key)?, self.bank.part(key)))
+        let key: SchemaId = self.interner.look_up(self.document, part, reference).ok()?;
+        Some((self.interner.value(key)?, self.interner.part(key)))
     }
 
     /// Whether a value is a file or a list of files, if it can be nothing else.
     pub(super) fn file_input(&mut self, schema: &SpecNode, part: usize) -> Option<FileInput> {
-        self.files_within(schema, part, MOST_HOPS)
+        self.detect_file_input(schema, part, MOST_HOPS)
     }
 
-    fn files_within(&mut self, schema: &SpecNode, part: usize, hops: usize) -> Option<FileInput> {
+    fn detect_file_input(&mut self, schema: &SpecNode, part: usize, hops: usize) -> Option<FileInput> {
         if hops == 0 {
             return None;
         }
-        if let Some((value, part)) = self.referred(schema, part) {
-            return self.files_within(value, part, hops - 1);
+        if let Some((value, part)) = self.resolve_reference(schema, part) {
+            return self.detect_file_input(value, part, hops - 1);
         }
         if is_binary(schema) {
             return Some(FileInput { none: allows_null(schema), raw: !is_base64(schema), ..FileInput::ONE });
         }
         if let Some(items) = schema.get("items").filter(|items| items.is_object()) {
-            let one = self.files_within(items, part, hops - 1)?;
+            let one = self.detect_file_input(items, part, hops - 1)?;
             return one.one.then_some(FileInput { one: false, many: true, none: allows_null(schema), ..one });
         }
         if let Some(SpecNode::Array(branches)) = schema.get("allOf") {
-            return branches.iter().find_map(|branch| self.files_within(branch, part, hops - 1));
+            return branches.iter().find_map(|branch| self.detect_file_input(branch, part, hops - 1));
         }
         let branches =
             ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key).and_then(SpecNode::as_array))?;
@@ -135,7 +139,7 @@ impl<'d> SchemaConverter<'d> {
                 all.none = true;
                 continue;
             }
-            let files = self.files_within(branch, part, hops - 1)?;
+            let files = self.detect_file_input(branch, part, hops - 1)?;
             all = FileInput {
                 one: all.one || files.one,
                 many: all.many || files.many,
@@ -169,7 +173,7 @@ pub(super) fn is_binary(schema: &SpecNode) -> bool {
     let typed = schema.get("contentMediaType").and_then(SpecNode::as_str);
     is("format", &["binary", "base64", "byte", "file"])
         || is("type", &["file"])
-        || typed.is_some_and(|media_type| rank(media_type).1 == Some(BodyEncoding::Bytes))
+        || typed.is_some_and(|media_type| rank_media_type(media_type).1 == Some(BodyEncoding::Bytes))
 }
 
 /// What may be given for a file: its bytes, or those with a name and a type.
@@ -179,22 +183,22 @@ pub(super) fn file_schema<'d>(source: KeywordView<'d>, files: FileInput) -> Sche
         (
             "properties",
             object([
-                ("data", bytes().into()),
-                ("filename", typed("string")),
-                ("content_type", typed("string")),
+                ("data", bytes_schema_fields().into()),
+                ("filename", type_schema("string")),
+                ("content_type", type_schema("string")),
             ]),
         ),
         ("required", SchemaNode::texts(["data"])),
         ("additionalProperties", false.into()),
     ]);
-    let one: Vec<SchemaNode<'d>> = vec![bytes().into(), named];
+    let one: Vec<SchemaNode<'d>> = vec![bytes_schema_fields().into(), named];
     let mut allowed = if files.one { one.clone() } else { Vec::new() };
     if files.many {
         let items = object([("anyOf", one.into())]);
         allowed.push(object([("type", "array".into()), ("items", items)]));
     }
     if files.none {
-        allowed.push(typed("null"));
+        allowed.push(type_schema("null"));
     }
     let schema = match (allowed.len(), allowed.pop()) {
         (1, Some(only)) => only,

@@ -52,13 +52,13 @@ impl<'d> FlatSchema<'d> {
         while let Some(schema) = waiting.pop_front() {
             let mut part = Subschema { cost: 2, ..Subschema::default() };
             for (key, value) in schema.as_object().into_iter().flat_map(SchemaFields::entries) {
-                part.take(key.clone(), value, |inside| {
+                part.add_member(key.clone(), value, |inside| {
                     waiting.push_back(inside);
                     met += 1;
                     met - 1
                 });
             }
-            part.refers_to = referred(&part.own).map(str::to_owned);
+            part.refers_to = definition_name(&part.own).map(str::to_owned);
             parts.push(part);
         }
         Self { parts }
@@ -71,7 +71,7 @@ impl<'d> FlatSchema<'d> {
 
 impl<'d> Subschema<'d> {
     /// Takes in one member; `leave` gives the number of a schema that is to become a part of its own.
-    fn take<'v>(
+    fn add_member<'v>(
         &mut self,
         key: Cow<'d, str>,
         value: &'v SchemaNode<'d>,
@@ -116,6 +116,6 @@ impl<'d> Subschema<'d> {
     }
 }
 
-fn referred<'f>(own: &'f SchemaFields<'_>) -> Option<&'f str> {
+fn definition_name<'f>(own: &'f SchemaFields<'_>) -> Option<&'f str> {
     own.text("$ref")?.strip_prefix("#/definitions/")
 }

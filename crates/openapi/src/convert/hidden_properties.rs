@@ -35,8 +35,8 @@ impl<'d> SchemaConverter<'d> {
             return true;
         }
         let Some(reference) = value.get("$ref").and_then(SpecNode::as_str) else { return false };
-        let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-        self.bank.value(key).is_some_and(says)
+        let Ok(key) = self.interner.look_up(self.document, part, reference) else { return false };
+        self.interner.value(key).is_some_and(says)
     }
 
     /// Does some work on a schema while it is known which properties of its value are hidden, wherever in its branches that
@@ -52,8 +52,8 @@ impl<'d> SchemaConverter<'d> {
             return work(self);
         }
         let mut said = HiddenProperties::default();
-        self.say(source, part, direction, &mut said);
-        let names = self.hidden_in(&said, direction);
+        self.collect_hidden_properties(source, part, direction, &mut said);
+        let names = self.hidden_names(&said, direction);
         if names.is_empty() {
             return work(self);
         }
@@ -72,41 +72,45 @@ impl<'d> SchemaConverter<'d> {
         at: &SpecPath<'_>,
         direction: SchemaDirection,
     ) -> Option<SchemaNode<'d>> {
-        let most = self.written_out.len() >= MOST_WRITTEN_OUT || self.written_out.contains(&key);
+        let most = self.inlined.len() >= MOST_WRITTEN_OUT || self.inlined.contains(&key);
         let hides =
             |schemas: &mut Self| !schemas.hidden.is_empty() && schemas.requires_hidden(key, direction);
         if most || !(self.parts || hides(self)) {
             return None;
         }
-        let target = self.bank.target(key)?.clone();
-        let value = self.bank.value(key)?;
-        self.written_out.push(key);
-        let converted = self.schema(value, &SpecPath::from_target(&target).below(at), direction);
-        self.written_out.pop();
+        let target = self.interner.target(key)?.clone();
+        let value = self.interner.value(key)?;
+        self.inlined.push(key);
+        let converted = self.convert_schema(value, &SpecPath::from_target(&target).nested_in(at), direction);
+        self.inlined.pop();
         Some(converted)
     }
 
     fn requires_hidden(&mut self, key: SchemaId, direction: SchemaDirection) -> bool {
-        let all = self.reached(vec![key], direction);
+        let all = self.reachable_hidden_properties(vec![key], direction);
         let known: HashSet<&str> = all.iter().flat_map(|said| &said.hidden).copied().collect();
         let mut required = all.iter().flat_map(|said| &said.required);
         required.any(|name| self.hidden.contains(name) && !known.contains(name))
     }
 
-    fn hidden_in(&mut self, first: &HiddenProperties<'d>, direction: SchemaDirection) -> HashSet<&'d str> {
-        let further = self.reached(first.further.clone(), direction);
+    fn hidden_names(&mut self, first: &HiddenProperties<'d>, direction: SchemaDirection) -> HashSet<&'d str> {
+        let further = self.reachable_hidden_properties(first.further.clone(), direction);
         let all = first.hidden.iter().chain(further.iter().flat_map(|said| &said.hidden));
         all.copied().collect()
     }
 
     /// What definitions say, and those that they refer to for the same value.
-    fn reached(&mut self, from: Vec<SchemaId>, direction: SchemaDirection) -> Vec<Rc<HiddenProperties<'d>>> {
+    fn reachable_hidden_properties(
+        &mut self,
+        from: Vec<SchemaId>,
+        direction: SchemaDirection,
+    ) -> Vec<Rc<HiddenProperties<'d>>> {
         let mut waiting = from;
         let mut seen = HashSet::new();
         let mut all = Vec::new();
         while let Some(key) = waiting.pop() {
             if seen.insert(key) {
-                let said = self.said(key, direction);
+                let said = self.hidden_properties(key, direction);
                 waiting.extend(&said.further);
                 all.push(said);
             }
@@ -114,20 +118,25 @@ impl<'d> SchemaConverter<'d> {
         all
     }
 
-    fn said(&mut self, key: SchemaId, direction: SchemaDirection) -> Rc<HiddenProperties<'d>> {
-        if let Some(known) = self.known_said.get(&(key, direction)) {
+    fn hidden_properties(&mut self, key: SchemaId, direction: SchemaDirection) -> Rc<HiddenProperties<'d>> {
+        if let Some(known) = self.hidden_cache.get(&(key, direction)) {
             return Rc::clone(known);
         }
         let mut said = HiddenProperties::default();
-        if let Some(SpecNode::Object(source)) = self.bank.value(key) {
-            self.say(KeywordView::all(source), self.bank.part(key), direction, &mut said);
+        if let Some(SpecNode::Object(source)) = self.interner.value(key) {
+            self.collect_hidden_properties(
+                KeywordView::all(source),
+                self.interner.part(key),
+                direction,
+                &mut said,
+            );
         }
         let said = Rc::new(said);
-        self.known_said.insert((key, direction), Rc::clone(&said));
+        self.hidden_cache.insert((key, direction), Rc::clone(&said));
         said
     }
 
-    fn say(
+    fn collect_hidden_properties(
         &mut self,
         source: KeywordView<'d>,
         part: usize,
@@ -143,7 +152,7 @@ impl<'d> SchemaConverter<'d> {
         let required = source.get("required").and_then(SpecNode::as_array).into_iter().flatten();
         said.required.extend(required.filter_map(SpecNode::as_str));
         if let Some(reference) = source.get("$ref").and_then(SpecNode::as_str)
-            && let Ok(key) = self.bank.look_up(self.document, part, reference)
+            && let Ok(key) = self.interner.look_up(self.document, part, reference)
         {
             said.further.push(key);
         }
@@ -151,7 +160,7 @@ impl<'d> SchemaConverter<'d> {
         let lists = lists.iter().filter_map(|key| source.get(key).and_then(SpecNode::as_array)).flatten();
         let ones = ["then", "else"].iter().filter_map(|key| source.get(key));
         for branch in lists.chain(ones).filter_map(SpecNode::as_object) {
-            self.say(KeywordView::all(branch), part, direction, said);
+            self.collect_hidden_properties(KeywordView::all(branch), part, direction, said);
         }
     }
 }

@@ -35,7 +35,7 @@ struct Entry<'d> {
     name: String,
     pieces: [Option<Rc<ConvertedSchema<'d>>>; 2],
     /// What this one says about the very same value, by reference.
-    beside: Option<Rc<Vec<SchemaId>>>,
+    same_value_references: Option<Rc<Vec<SchemaId>>>,
 }
 
 /// A converted schema, and what it refers to.
@@ -44,12 +44,12 @@ pub(super) struct ConvertedSchema<'d> {
     pub(super) value: SchemaNode<'d>,
     pub(super) text: Raw,
     pub(super) needs: Vec<SchemaId>,
-    split: OnceCell<Rc<FlatSchema<'d>>>,
+    flat: OnceCell<Rc<FlatSchema<'d>>>,
 }
 
 impl<'d> ConvertedSchema<'d> {
     pub(super) fn flattened(&self) -> Rc<FlatSchema<'d>> {
-        self.split.get_or_init(|| Rc::new(FlatSchema::flatten(&self.value))).clone()
+        self.flat.get_or_init(|| Rc::new(FlatSchema::flatten(&self.value))).clone()
     }
 }
 
@@ -83,7 +83,7 @@ impl<'d> SchemaInterner<'d> {
         let mut target =
             document.index.find(&document.parts, part, reference).map_err(ReferenceError::Dangling)?;
         let mut hops = 0;
-        while let Some(next) = only_a_reference(value_at(document, &target)) {
+        while let Some(next) = bare_reference(value_at(document, &target)) {
             hops += 1;
             if hops > MOST_HOPS {
                 return Err(ReferenceError::Cycle);
@@ -91,7 +91,7 @@ impl<'d> SchemaInterner<'d> {
             target =
                 document.index.find(&document.parts, target.part, next).map_err(ReferenceError::Dangling)?;
         }
-        let key = self.enter(document, target);
+        let key = self.intern(document, target);
         if self.references.len() <= part {
             self.references.resize_with(part + 1, HashMap::new);
         }
@@ -101,11 +101,11 @@ impl<'d> SchemaInterner<'d> {
         Ok(key)
     }
 
-    fn enter(&mut self, document: &'d SpecDocument, target: ReferenceTarget) -> SchemaId {
+    fn intern(&mut self, document: &'d SpecDocument, target: ReferenceTarget) -> SchemaId {
         if let Some(key) = self.by_target.get(&target) {
             return *key;
         }
-        let mut name = plain_name(document, &target);
+        let mut name = safe_definition_name(document, &target);
         if self.names.contains_key(&name) {
             name = format!("{name}_{}", short_hash(&format!("{} {}", target.part, target.pointer)));
         }
@@ -113,7 +113,7 @@ impl<'d> SchemaInterner<'d> {
         self.names.insert(name.clone(), key);
         self.by_target.insert(target.clone(), key);
         let value = value_at(document, &target);
-        self.entries.push(Entry { target, value, name, pieces: [None, None], beside: None });
+        self.entries.push(Entry { target, value, name, pieces: [None, None], same_value_references: None });
         key
     }
 
@@ -131,11 +131,11 @@ impl<'d> SchemaInterner<'d> {
         self.entries.get(key)?.value
     }
 
-    fn kept(&self, key: SchemaId, direction: SchemaDirection) -> Option<Rc<ConvertedSchema<'d>>> {
+    fn cached(&self, key: SchemaId, direction: SchemaDirection) -> Option<Rc<ConvertedSchema<'d>>> {
         self.entries.get(key).and_then(|entry| entry.pieces.get(direction as usize)).cloned().flatten()
     }
 
-    fn keep(&mut self, key: SchemaId, direction: SchemaDirection, piece: Rc<ConvertedSchema<'d>>) {
+    fn cache(&mut self, key: SchemaId, direction: SchemaDirection, piece: Rc<ConvertedSchema<'d>>) {
         if let Some(place) =
             self.entries.get_mut(key).and_then(|entry| entry.pieces.get_mut(direction as usize))
         {
@@ -151,23 +151,23 @@ impl<'d> SchemaConverter<'d> {
         key: SchemaId,
         direction: SchemaDirection,
     ) -> Rc<ConvertedSchema<'d>> {
-        if let Some(piece) = self.bank.kept(key, direction) {
+        if let Some(piece) = self.interner.cached(key, direction) {
             return piece;
         }
         let target =
-            self.bank.target(key).cloned().unwrap_or(ReferenceTarget { part: 0, pointer: String::new() });
-        let found = self.bank.value(key);
+            self.interner.target(key).cloned().unwrap_or(ReferenceTarget { part: 0, pointer: String::new() });
+        let found = self.interner.value(key);
         let before = std::mem::take(&mut self.needs);
         let value = match found {
             Some(value) => self.in_definition(key, |schemas| {
-                schemas.schema(value, &SpecPath::from_target(&target), direction)
+                schemas.convert_schema(value, &SpecPath::from_target(&target), direction)
             }),
             None => SchemaNode::anything(),
         };
         let needs = std::mem::replace(&mut self.needs, before);
         let text = to_raw(&value);
-        let piece = Rc::new(ConvertedSchema { value, text, needs, split: OnceCell::new() });
-        self.bank.keep(key, direction, piece.clone());
+        let piece = Rc::new(ConvertedSchema { value, text, needs, flat: OnceCell::new() });
+        self.interner.cache(key, direction, piece.clone());
         piece
     }
 
@@ -179,7 +179,7 @@ impl<'d> SchemaConverter<'d> {
             if key == to {
                 return true;
             }
-            for next in self.beside(key).iter() {
+            for next in self.same_value_references(key).iter() {
                 if seen.insert(*next) {
                     waiting.push(*next);
                 }
@@ -188,43 +188,45 @@ impl<'d> SchemaConverter<'d> {
         false
     }
 
-    fn beside(&mut self, key: SchemaId) -> Rc<Vec<SchemaId>> {
-        if let Some(known) = self.bank.entries.get(key).and_then(|entry| entry.beside.clone()) {
+    fn same_value_references(&mut self, key: SchemaId) -> Rc<Vec<SchemaId>> {
+        if let Some(known) =
+            self.interner.entries.get(key).and_then(|entry| entry.same_value_references.clone())
+        {
             return known;
         }
         let mut keys = Vec::new();
-        if let Some(value) = self.bank.value(key) {
-            self.beside_in(value, self.bank.part(key), &mut keys);
+        if let Some(value) = self.interner.value(key) {
+            self.collect_same_value_references(value, self.interner.part(key), &mut keys);
         }
         let keys = Rc::new(keys);
-        if let Some(entry) = self.bank.entries.get_mut(key) {
-            entry.beside = Some(keys.clone());
+        if let Some(entry) = self.interner.entries.get_mut(key) {
+            entry.same_value_references = Some(keys.clone());
         }
         keys
     }
 
-    fn beside_in(&mut self, value: &SpecNode, part: usize, keys: &mut Vec<SchemaId>) {
+    fn collect_same_value_references(&mut self, value: &SpecNode, part: usize, keys: &mut Vec<SchemaId>) {
         let Some(members) = value.as_object() else { return };
         if let Some(reference) =
             members.get("$ref").or_else(|| members.get("$dynamicRef")).and_then(SpecNode::as_str)
-            && let Ok(key) = self.bank.look_up(self.document, part, reference)
+            && let Ok(key) = self.interner.look_up(self.document, part, reference)
         {
             keys.push(key);
         }
         for keyword in ["allOf", "anyOf", "oneOf"] {
             for branch in members.get(keyword).and_then(SpecNode::as_array).into_iter().flatten() {
-                self.beside_in(branch, part, keys);
+                self.collect_same_value_references(branch, part, keys);
             }
         }
         for keyword in ["not", "if", "then", "else"] {
             if let Some(branch) = members.get(keyword) {
-                self.beside_in(branch, part, keys);
+                self.collect_same_value_references(branch, part, keys);
             }
         }
         for keyword in ["dependentSchemas", "dependencies"] {
             let branches = members.get(keyword).and_then(SpecNode::as_object);
             for branch in branches.into_iter().flat_map(SpecObject::values) {
-                self.beside_in(branch, part, keys);
+                self.collect_same_value_references(branch, part, keys);
             }
         }
     }
@@ -235,14 +237,14 @@ pub(super) fn value_at<'d>(document: &'d SpecDocument, target: &ReferenceTarget)
 }
 
 /// Where a schema leads that says nothing itself.
-fn only_a_reference(value: Option<&SpecNode>) -> Option<&str> {
+fn bare_reference(value: Option<&SpecNode>) -> Option<&str> {
     let members = value?.as_object()?;
     let reference = members.get("$ref")?.as_str()?;
     members.keys().all(|key| key == "$ref" || key.starts_with("x-")).then_some(reference)
 }
 
 /// A name for `definitions` that needs no encoding anywhere. A whole file is called after the file.
-fn plain_name(document: &SpecDocument, target: &ReferenceTarget) -> String {
+fn safe_definition_name(document: &SpecDocument, target: &ReferenceTarget) -> String {
     let last = match target.pointer.rsplit('/').next() {
         Some(last) if !last.is_empty() => last.replace("~1", "/").replace("~0", "~"),
         _ => {

@@ -7,7 +7,7 @@ use crate::document::{SpecNode, SpecObject};
 pub(super) struct KeywordView<'d> {
     members: &'d SpecObject,
     owner: Owner,
-    beside: RefSiblings,
+    ref_siblings: RefSiblings,
 }
 
 /// What the members belong to.
@@ -26,26 +26,26 @@ pub(super) enum RefSiblings {
     /// As from 3.1 on.
     Others,
     /// Before 3.1 only what does not change what is allowed.
-    Words,
+    Annotations,
 }
 
 impl<'d> KeywordView<'d> {
     pub(super) fn all(members: &'d SpecObject) -> Self {
-        Self { members, owner: Owner::Schema, beside: RefSiblings::All }
+        Self { members, owner: Owner::Schema, ref_siblings: RefSiblings::All }
     }
 
-    pub(super) fn of_parameter(members: &'d SpecObject) -> Self {
-        Self { members, owner: Owner::Parameter, beside: RefSiblings::All }
+    pub(super) fn from_parameter(members: &'d SpecObject) -> Self {
+        Self { members, owner: Owner::Parameter, ref_siblings: RefSiblings::All }
     }
 
     /// The same, without the reference and what it makes meaningless. `nullable`, which authors mean in every version, is
     /// for whoever asks the whole.
-    pub(super) fn beside_reference(self, beside: RefSiblings) -> Self {
-        Self { beside, ..self }
+    pub(super) fn with_ref_siblings(self, beside: RefSiblings) -> Self {
+        Self { ref_siblings: beside, ..self }
     }
 
     pub(super) fn get(self, key: &str) -> Option<&'d SpecNode> {
-        self.members.get(key).filter(|_| self.counts(key))
+        self.members.get(key).filter(|_| self.includes(key))
     }
 
     pub(super) fn contains_key(self, key: &str) -> bool {
@@ -57,26 +57,26 @@ impl<'d> KeywordView<'d> {
     }
 
     pub(super) fn len(self) -> usize {
-        self.members.keys().filter(|key| self.counts(key)).count()
+        self.members.keys().filter(|key| self.includes(key)).count()
     }
 
     pub(super) fn is_empty(self) -> bool {
-        !self.members.keys().any(|key| self.counts(key))
+        !self.members.keys().any(|key| self.includes(key))
     }
 
-    fn counts(self, key: &str) -> bool {
-        (self.owner == Owner::Schema || !of_parameters_alone(key))
-            && match self.beside {
+    fn includes(self, key: &str) -> bool {
+        (self.owner == Owner::Schema || !is_parameter_keyword(key))
+            && match self.ref_siblings {
                 RefSiblings::All => true,
-                RefSiblings::Others => !of_references(key),
-                RefSiblings::Words => {
+                RefSiblings::Others => !is_reference_keyword(key),
+                RefSiblings::Annotations => {
                     matches!(key, "title" | "description" | "deprecated" | "default" | "example" | "examples")
                 }
             }
     }
 }
 
-fn of_references(key: &str) -> bool {
+fn is_reference_keyword(key: &str) -> bool {
     matches!(
         key,
         "$ref"
@@ -91,7 +91,7 @@ fn of_references(key: &str) -> bool {
     )
 }
 
-fn of_parameters_alone(key: &str) -> bool {
+fn is_parameter_keyword(key: &str) -> bool {
     matches!(
         key,
         "name"

@@ -105,7 +105,7 @@ fn is_fractional(source: KeywordView<'_>) -> bool {
 }
 
 /// What an answer is told to be in words, because not every client would check it alike.
-pub(super) fn output_remarks(source: KeywordView<'_>, remarks: &mut Vec<String>) {
+pub(super) fn add_output_remarks(source: KeywordView<'_>, remarks: &mut Vec<String>) {
     if let Some(format) =
         source.get("format").and_then(SpecNode::as_str).filter(|format| is_checked_format(format))
     {
@@ -117,7 +117,7 @@ pub(super) fn output_remarks(source: KeywordView<'_>, remarks: &mut Vec<String>)
 }
 
 /// `format`, `default` and examples.
-pub(super) fn hints<'d>(
+pub(super) fn write_format_and_default<'d>(
     source: KeywordView<'d>,
     at: &SpecPath<'_>,
     direction: SchemaDirection,
@@ -141,14 +141,14 @@ pub(super) fn hints<'d>(
     if let Some(value) = source.get("default").filter(|value| is_shallow(value, DEEPEST_DATA)) {
         out.put("default", SchemaNode::from_data(value));
     }
-    examples(source, out);
+    write_examples(source, out);
 }
 
 /// Bytes of one example.
 const LONGEST_EXAMPLE: usize = 1_000;
 
 /// `example` and `examples` in all their forms: at most three, and none that is long.
-pub(super) fn examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields<'d>) {
+pub(super) fn write_examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields<'d>) {
     let short =
         |example: &&SpecNode| is_shallow(example, DEEPEST_DATA) && fits_json_size(*example, LONGEST_EXAMPLE);
     let examples: Vec<SchemaNode<'d>> = match (source.get("examples"), source.get("example")) {
@@ -171,7 +171,7 @@ pub(super) fn examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields<'d>) 
 }
 
 /// Bounds of numbers, with 3.0's and Swagger's boolean `exclusive…` put into one keyword.
-pub(super) fn numbers(
+pub(super) fn write_number_bounds(
     source: KeywordView<'_>,
     at: &SpecPath<'_>,
     direction: SchemaDirection,
@@ -179,7 +179,7 @@ pub(super) fn numbers(
     out: &mut SchemaFields<'_>,
 ) {
     for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
-        let limit = number(source, bound, at, report);
+        let limit = read_number(source, bound, at, report);
         match source.get(exclusive) {
             Some(SpecNode::Bool(true)) => match limit {
                 Some(limit) => out.put(exclusive, limit),
@@ -193,7 +193,7 @@ pub(super) fn numbers(
                 }
             }
             Some(_) => {
-                let exclusive_limit = number(source, exclusive, at, report);
+                let exclusive_limit = read_number(source, exclusive, at, report);
                 for (key, limit) in [(bound, limit), (exclusive, exclusive_limit)] {
                     if let Some(limit) = limit {
                         out.put(key, limit);
@@ -205,7 +205,7 @@ pub(super) fn numbers(
     if direction == SchemaDirection::Output && is_fractional(source) {
         return;
     }
-    if let Some(step) = number(source, "multipleOf", at, report) {
+    if let Some(step) = read_number(source, "multipleOf", at, report) {
         if step.as_f64().is_some_and(|step| step > 0.0) {
             out.put("multipleOf", step);
         } else {
@@ -218,7 +218,7 @@ pub(super) fn numbers(
     }
 }
 
-fn number(
+fn read_number(
     source: KeywordView<'_>,
     key: &str,
     at: &SpecPath<'_>,
@@ -226,14 +226,16 @@ fn number(
 ) -> Option<Number> {
     match source.get(key)? {
         SpecNode::Number(number) => Some(number.clone()),
-        SpecNode::String(text) if crate::document::number(text).is_some() => {
+        SpecNode::String(text) if crate::document::parse_number(text).is_some() => {
             report.note(&at.key(key), "odd-number", format!("`{key}` is a string; it was read as a number"));
-            crate::document::number(text)
+            crate::document::parse_number(text)
         }
         SpecNode::Null => None,
         other => {
-            let message =
-                format!("`{key}` is {}, not a number; it was left out", crate::document::kind(other));
+            let message = format!(
+                "`{key}` is {}, not a number; it was left out",
+                crate::document::describe_kind(other)
+            );
             report.warn(&at.key(key), "wrong-type", message);
             None
         }
@@ -241,14 +243,14 @@ fn number(
 }
 
 /// Counts: lengths, items, properties.
-pub(super) fn counts(
+pub(super) fn write_size_limits(
     source: KeywordView<'_>,
     at: &SpecPath<'_>,
     report: &mut ConversionReport<'_>,
     out: &mut SchemaFields<'_>,
 ) {
     for key in ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"] {
-        let Some(count) = number(source, key, at, report) else { continue };
+        let Some(count) = read_number(source, key, at, report) else { continue };
         let whole = count.as_u64().or_else(|| {
             let count = count.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0)?;
             // A maximum beyond all texts is no maximum.
@@ -270,7 +272,7 @@ pub(super) fn counts(
 }
 
 /// `pattern`, or a remark about it where not everybody could read it.
-pub(super) fn pattern(
+pub(super) fn write_pattern(
     source: KeywordView<'_>,
     at: &SpecPath<'_>,
     report: &mut ConversionReport<'_>,
@@ -278,7 +280,7 @@ pub(super) fn pattern(
     remarks: &mut Vec<String>,
 ) {
     match source.get("pattern") {
-        Some(SpecNode::String(text)) => match pattern::portable(text) {
+        Some(SpecNode::String(text)) => match pattern::to_portable_pattern(text) {
             Some(pattern) => out.put("pattern", pattern),
             None => {
                 report.note(

@@ -33,7 +33,7 @@ impl<'a> SpecPath<'a> {
     }
 
     /// The same place, as deep as if it were inside another one.
-    pub(super) fn below(self, other: &SpecPath<'_>) -> Self {
+    pub(super) fn nested_in(self, other: &SpecPath<'_>) -> Self {
         Self { depth: other.depth + 1, ..self }
     }
 
@@ -80,7 +80,7 @@ pub(super) struct ConversionReport<'d> {
     seen: HashSet<(String, &'static str, Option<String>, String)>,
     /// The operation that is at work.
     pub(super) operation: Option<String>,
-    kept_back: usize,
+    suppressed: usize,
 }
 
 /// More than this many findings help nobody, and a hostile document could make millions.
@@ -89,7 +89,7 @@ const MOST: usize = 20_000;
 impl<'d> ConversionReport<'d> {
     pub(super) fn new(document: &'d SpecDocument) -> Self {
         let diagnostics = document.diagnostics.clone();
-        Self { document, diagnostics, seen: HashSet::new(), operation: None, kept_back: 0 }
+        Self { document, diagnostics, seen: HashSet::new(), operation: None, suppressed: 0 }
     }
 
     pub(super) fn note(&mut self, at: &SpecPath<'_>, code: &'static str, message: impl Into<String>) {
@@ -113,7 +113,7 @@ impl<'d> ConversionReport<'d> {
         extra: DiagnosticData,
     ) {
         if self.diagnostics.len() >= MOST {
-            self.kept_back += 1;
+            self.suppressed += 1;
             return;
         }
         let mut pointer = at.pointer();
@@ -132,9 +132,9 @@ impl<'d> ConversionReport<'d> {
         }
     }
 
-    pub(super) fn end(mut self) -> Vec<Diagnostic> {
-        if self.kept_back > 0 {
-            let message = format!("{} more findings are not listed", self.kept_back);
+    pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+        if self.suppressed > 0 {
+            let message = format!("{} more findings are not listed", self.suppressed);
             self.diagnostics.push(Diagnostic {
                 severity: DiagnosticSeverity::Note,
                 pointer: String::new(),
@@ -175,7 +175,7 @@ pub(super) fn resolve_object<'d>(
     let mut target = at.target();
     for _ in 0..MOST_HOPS {
         let Some(members) = value.as_object() else {
-            let message = format!("{what} is {}, not an object", crate::document::kind(value));
+            let message = format!("{what} is {}, not an object", crate::document::describe_kind(value));
             report.warn(&SpecPath::from_target(&target), "wrong-type", message);
             return None;
         };

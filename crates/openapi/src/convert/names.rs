@@ -30,11 +30,11 @@ pub(super) struct UniqueToolName {
 /// A name for each operation, in the same order. Where several would have the same, each gets a suffix, so that which one
 /// comes first changes nothing: its method if that is another than those of the others, else the parameters of its path,
 /// else as much of its path as it takes.
-pub(super) fn names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolName> {
-    let plain: Vec<String> = operations.iter().map(plain).collect();
+pub(super) fn unique_names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolName> {
+    let plain: Vec<String> = operations.iter().map(base_name).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, name) in plain.iter().enumerate() {
-        groups.entry(shortened(name)).or_default().push(at);
+        groups.entry(shorten(name)).or_default().push(at);
     }
     let mut taken: HashSet<String> =
         groups.iter().filter(|(_, group)| group.len() == 1).map(|(name, _)| name.clone()).collect();
@@ -45,7 +45,7 @@ pub(super) fn names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolName> {
             continue;
         }
         let shared_by = Some(group.len());
-        for (at, text) in apart(operations, &plain, group, &mut taken) {
+        for (at, text) in disambiguate(operations, &plain, group, &mut taken) {
             settled[at] = Some(UniqueToolName { text, shared_by });
         }
     }
@@ -54,7 +54,7 @@ pub(super) fn names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolName> {
 }
 
 /// Names for operations that would have the same one. A suffix that two of them would get is given to neither.
-fn apart(
+fn disambiguate(
     operations: &[ToolNameInput<'_>],
     plain: &[String],
     mut group: Vec<usize>,
@@ -79,7 +79,7 @@ fn apart(
                 let operation = &operations[*at];
                 let alone = methods.get(operation.method) == Some(&1);
                 let suffix = step.suffix(operation, alone);
-                (*at, suffix.map(|suffix| shortened(&format!("{}_{suffix}", plain[*at]))))
+                (*at, suffix.map(|suffix| shorten(&format!("{}_{suffix}", plain[*at]))))
             })
             .collect();
         let mut times: HashMap<&str, usize> = HashMap::new();
@@ -100,8 +100,8 @@ fn apart(
         let operation = &operations[at];
         let whole = short_hash(&format!("{} {}", operation.method, operation.path));
         let hashed = format!("{}_{}_{whole}", plain[at], snake_case(operation.method));
-        let counted = (2..).map(|n| shortened(&format!("{hashed}_{n}")));
-        let mut choices = std::iter::once(shortened(&hashed)).chain(counted);
+        let counted = (2..).map(|n| shorten(&format!("{hashed}_{n}")));
+        let mut choices = std::iter::once(shorten(&hashed)).chain(counted);
         settled.extend(choices.find(|name| taken.insert(name.clone())).map(|name| (at, name)));
     }
     settled
@@ -128,8 +128,8 @@ impl NameSuffix {
                 let parameters: Vec<&str> = operation.path.split('/').filter(is_parameter).collect();
                 path_words(&parameters.join("/"))
             }
-            Self::PathEnd => hint(operation.path),
-            Self::MethodAndPathEnd => format!("{method}_{}", hint(operation.path)),
+            Self::PathEnd => path_end(operation.path),
+            Self::MethodAndPathEnd => format!("{method}_{}", path_end(operation.path)),
             Self::Path => path_words(operation.path),
         };
         let fits = !suffix.is_empty() && (alone || !matches!(self, Self::Method));
@@ -138,7 +138,7 @@ impl NameSuffix {
 }
 
 /// The name that an operation has if no other has it.
-fn plain(operation: &ToolNameInput<'_>) -> String {
+fn base_name(operation: &ToolNameInput<'_>) -> String {
     let id = operation.id.unwrap_or_default();
     let word = snake_case(id);
     if !word.is_empty() {
@@ -168,7 +168,7 @@ fn path_words(path: &str) -> String {
 }
 
 /// The last word of a path, with the parameter after it.
-fn hint(path: &str) -> String {
+fn path_end(path: &str) -> String {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let last_word = segments.iter().rposition(|segment| !segment.starts_with('{')).unwrap_or(0);
     path_words(&segments.get(last_word..).unwrap_or_default().join("/"))
@@ -201,7 +201,7 @@ pub(super) fn snake_case(text: &str) -> String {
 }
 
 /// A name that is too long keeps its start, and a hash of all of it.
-pub(super) fn shortened(name: &str) -> String {
+pub(super) fn shorten(name: &str) -> String {
     if name.len() <= LONGEST {
         return name.to_owned();
     }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn names(operations: &[ToolNameInput<'_>]) -> Vec<String> {
-        super::names(operations).into_iter().map(|name| name.text).collect()
+        super::unique_names(operations).into_iter().map(|name| name.text).collect()
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         ];
         let name = |text: &str, shared_by| UniqueToolName { text: text.to_owned(), shared_by };
         assert_eq!(
-            super::names(&operations),
+            super::unique_names(&operations),
             [name("user_get", Some(2)), name("user_post", Some(2)), name("pet", None)]
         );
     }

@@ -37,7 +37,7 @@ pub(super) struct ParameterSerialization {
 
 impl<'d> SchemaConverter<'d> {
     /// All parameters of an operation: its own, and those of its path that it does not repeat.
-    pub(super) fn parameters(
+    pub(super) fn collect_parameters(
         &mut self,
         lists: [(&'d SpecObject, &ReferenceTarget); 2],
     ) -> Vec<SpecParameter<'d>> {
@@ -50,14 +50,14 @@ impl<'d> SchemaConverter<'d> {
                 Some(SpecNode::Array(list)) => list,
                 Some(other) => {
                     let message =
-                        format!("`parameters` is {}; it was left out", crate::document::kind(other));
+                        format!("`parameters` is {}; it was left out", crate::document::describe_kind(other));
                     self.report.warn(&here, "wrong-type", message);
                     continue;
                 }
             };
             for (n, value) in list.iter().enumerate() {
                 let at = here.index(n);
-                let Some(parameter) = self.parameter(value, &at) else { continue };
+                let Some(parameter) = self.read_parameter(value, &at) else { continue };
                 let same = |other: &&mut SpecParameter<'_>| {
                     other.kind == parameter.kind && other.wire_name == parameter.wire_name
                 };
@@ -79,7 +79,7 @@ impl<'d> SchemaConverter<'d> {
         found
     }
 
-    fn parameter(&mut self, value: &'d SpecNode, at: &SpecPath<'_>) -> Option<SpecParameter<'d>> {
+    fn read_parameter(&mut self, value: &'d SpecNode, at: &SpecPath<'_>) -> Option<SpecParameter<'d>> {
         let found = resolve_object(self.document, &mut self.report, value, at, "a parameter")?;
         let here = SpecPath::from_target(&found.target);
         let name = match found.members.get("name") {
@@ -133,7 +133,7 @@ impl<'d> SchemaConverter<'d> {
             | ArgumentLocation::Body
             | ArgumentLocation::BodyField => ParameterStyle::Simple,
         };
-        if let Some((media_type, schema)) = self.content(members, &at) {
+        if let Some((media_type, schema)) = self.content_schema(members, &at) {
             let explode = default_style == ParameterStyle::Form;
             let writing = ParameterSerialization {
                 style: default_style,
@@ -144,12 +144,14 @@ impl<'d> SchemaConverter<'d> {
             return (schema, writing);
         }
         let schema = match members.get("schema") {
-            Some(schema) => self.inner(schema, &at.key("schema"), SchemaDirection::Input),
-            None => self.inline(KeywordView::of_parameter(members), &at, SchemaDirection::Input),
+            Some(schema) => self.convert_child_schema(schema, &at.key("schema"), SchemaDirection::Input),
+            None => {
+                self.convert_inline_schema(KeywordView::from_parameter(members), &at, SchemaDirection::Input)
+            }
         };
         let (style, explode) = match members.get("collectionFormat").and_then(SpecNode::as_str) {
-            Some(format) => self.collected(format, default_style, &at),
-            None => self.styled(members, default_style, place, &at),
+            Some(format) => self.read_collection_format(format, default_style, &at),
+            None => self.read_style(members, default_style, place, &at),
         };
         let swagger_default = members.get("schema").is_none() && members.contains_key("type");
         let explode =
@@ -164,19 +166,23 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// A parameter that is described by a media type: the first one counts.
-    fn content(&mut self, members: &'d SpecObject, at: &SpecPath<'_>) -> Option<(String, SchemaNode<'d>)> {
+    fn content_schema(
+        &mut self,
+        members: &'d SpecObject,
+        at: &SpecPath<'_>,
+    ) -> Option<(String, SchemaNode<'d>)> {
         let Some(SpecNode::Object(content)) = members.get("content") else { return None };
         let (media_type, described) = content.iter().next()?;
         let here = at.key("content");
         let here = here.key(media_type);
         let schema = match described.get("schema") {
-            Some(schema) => self.inner(schema, &here.key("schema"), SchemaDirection::Input),
+            Some(schema) => self.convert_child_schema(schema, &here.key("schema"), SchemaDirection::Input),
             None => SchemaNode::anything(),
         };
         Some((media_type.to_owned(), schema))
     }
 
-    fn collected(
+    fn read_collection_format(
         &mut self,
         format: &str,
         default: ParameterStyle,
@@ -196,7 +202,7 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    fn styled(
+    fn read_style(
         &mut self,
         members: &SpecObject,
         default: ParameterStyle,
@@ -205,8 +211,8 @@ impl<'d> SchemaConverter<'d> {
     ) -> (ParameterStyle, bool) {
         let style = match members.get("style").and_then(SpecNode::as_str) {
             None => default,
-            Some(name) => match style(name) {
-                Some(style) if fits(style, place) => style,
+            Some(name) => match parse_style(name) {
+                Some(style) if is_style_allowed(style, place) => style,
                 _ => {
                     let message = format!("`{name}` is no style for this place; the usual one is used");
                     self.report.warn(&at.key("style"), "unknown-style", message);
@@ -220,7 +226,7 @@ impl<'d> SchemaConverter<'d> {
     }
 }
 
-pub(super) fn style(name: &str) -> Option<ParameterStyle> {
+pub(super) fn parse_style(name: &str) -> Option<ParameterStyle> {
     Some(match name {
         "form" | "cookie" => ParameterStyle::Form,
         "simple" => ParameterStyle::Simple,
@@ -233,7 +239,7 @@ pub(super) fn style(name: &str) -> Option<ParameterStyle> {
     })
 }
 
-fn fits(style: ParameterStyle, place: ArgumentLocation) -> bool {
+fn is_style_allowed(style: ParameterStyle, place: ArgumentLocation) -> bool {
     match style {
         ParameterStyle::Label | ParameterStyle::Matrix => place == ArgumentLocation::Path,
         ParameterStyle::Simple => place == ArgumentLocation::Path || place == ArgumentLocation::Header,
@@ -250,7 +256,7 @@ pub(super) fn with_parameter_docs<'d>(schema: SchemaNode<'d>, members: &'d SpecO
     let mut words = SchemaFields::new();
     keywords::write_annotations(KeywordView::all(members), &[], &mut words);
     words.remove("title");
-    keywords::examples(KeywordView::all(members), &mut words);
+    keywords::write_examples(KeywordView::all(members), &mut words);
     with_annotations(schema, words)
 }
 

@@ -42,8 +42,10 @@ impl<'d> SchemaConverter<'d> {
             Some(SpecNode::Object(paths)) => paths,
             None | Some(SpecNode::Null) => return sources,
             Some(other) => {
-                let message =
-                    format!("`paths` is {}; there is no operation in it", crate::document::kind(other));
+                let message = format!(
+                    "`paths` is {}; there is no operation in it",
+                    crate::document::describe_kind(other)
+                );
                 self.report.error(&here, "wrong-type", message);
                 return sources;
             }
@@ -57,16 +59,16 @@ impl<'d> SchemaConverter<'d> {
                 self.report.error(&at, "left-out", "no operation of this path could be read");
                 continue;
             };
-            self.of_path(path, found.members, &found.target, &mut sources);
+            self.collect_path_operations(path, found.members, &found.target, &mut sources);
             // Beside a reference a path may have operations of its own.
             if let Some(own) = value.as_object().filter(|own| own.contains_key("$ref")) {
-                self.of_path(path, own, &at.target(), &mut sources);
+                self.collect_path_operations(path, own, &at.target(), &mut sources);
             }
         }
         sources
     }
 
-    fn of_path(
+    fn collect_path_operations(
         &mut self,
         path: &'d str,
         item: &'d SpecObject,
@@ -78,7 +80,9 @@ impl<'d> SchemaConverter<'d> {
             let lower = key.to_ascii_lowercase();
             let method = METHODS.iter().find(|(name, _)| *name == lower).map(|(_, method)| method.clone());
             match method {
-                Some(method) => self.take(path, method, value, &at.key(key), (item, target), sources),
+                Some(method) => {
+                    self.collect_operation(path, method, value, &at.key(key), (item, target), sources)
+                }
                 None if key == "additionalOperations" => {
                     let here = at.key(key);
                     for (name, value) in value.as_object().into_iter().flat_map(SpecObject::iter) {
@@ -89,7 +93,7 @@ impl<'d> SchemaConverter<'d> {
                             self.report.error(&here.key(name), "left-out", format!("`{name}` is no method"));
                             continue;
                         }
-                        self.take(
+                        self.collect_operation(
                             path,
                             Method::Other(name.to_owned()),
                             value,
@@ -109,7 +113,7 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    fn take(
+    fn collect_operation(
         &mut self,
         path: &'d str,
         method: Method,

@@ -2,8 +2,8 @@
 //! told to people instead.
 
 /// The pattern as all can read it, or nothing if it cannot be put so.
-pub(super) fn portable(pattern: &str) -> Option<String> {
-    let pattern = without_slashes(pattern);
+pub(super) fn to_portable_pattern(pattern: &str) -> Option<String> {
+    let pattern = strip_slashes(pattern);
     let mut scanner =
         Scanner { rest: pattern.chars().collect(), at: 0, out: String::new(), open: 0, atom: false };
     scanner.scan()?;
@@ -11,7 +11,7 @@ pub(super) fn portable(pattern: &str) -> Option<String> {
 }
 
 /// Some authors write `/^a$/`, as JavaScript does; without flags that is the same.
-fn without_slashes(pattern: &str) -> &str {
+fn strip_slashes(pattern: &str) -> &str {
     let inner = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     inner.filter(|inner| inner.starts_with('^') && inner.ends_with('$')).unwrap_or(pattern)
 }
@@ -51,10 +51,10 @@ impl Scanner {
         let mut after_lookahead = Vec::new();
         while let Some(next) = self.next() {
             match next {
-                '\\' => self.escape()?,
-                '[' => self.class()?,
+                '\\' => self.scan_escape()?,
+                '[' => self.scan_class()?,
                 '(' => {
-                    let kind = self.group()?;
+                    let kind = self.scan_group()?;
                     after_lookahead.push(kind);
                     if after_lookahead.len() > 100 {
                         return None;
@@ -66,9 +66,9 @@ impl Scanner {
                     self.atom = after_lookahead.pop()?;
                 }
                 '*' | '+' | '?' => {
-                    self.repeated(next)?;
+                    self.scan_quantifier(next)?;
                 }
-                '{' => self.counted()?,
+                '{' => self.scan_counted_quantifier()?,
                 '}' | ']' => {
                     self.out.push('\\');
                     self.out.push(next);
@@ -88,7 +88,7 @@ impl Scanner {
     }
 
     /// What follows `(`; gives back whether the group as a whole can be repeated.
-    fn group(&mut self) -> Option<bool> {
+    fn scan_group(&mut self) -> Option<bool> {
         self.open += 1;
         self.atom = false;
         if self.take("?:") {
@@ -115,7 +115,7 @@ impl Scanner {
         })
     }
 
-    fn repeated(&mut self, sign: char) -> Option<()> {
+    fn scan_quantifier(&mut self, sign: char) -> Option<()> {
         if !self.atom {
             return None;
         }
@@ -129,7 +129,7 @@ impl Scanner {
     }
 
     /// `{2}`, `{2,}` or `{2,5}`; any other brace is one that is meant.
-    fn counted(&mut self) -> Option<()> {
+    fn scan_counted_quantifier(&mut self) -> Option<()> {
         let end = self.rest.iter().skip(self.at).position(|&next| next == '}');
         let inner: String = match end {
             Some(length) => self.rest.iter().skip(self.at).take(length).collect(),
@@ -161,7 +161,7 @@ impl Scanner {
         Some(())
     }
 
-    fn class(&mut self) -> Option<()> {
+    fn scan_class(&mut self) -> Option<()> {
         self.out.push('[');
         if self.take("^") {
             self.out.push('^');
@@ -176,7 +176,7 @@ impl Scanner {
                 }
                 break;
             }
-            let low = self.member(next)?;
+            let low = self.scan_class_member(next)?;
             let ranges =
                 self.peek() == Some('-') && self.rest.get(self.at + 1).is_some_and(|&after| after != ']');
             if !ranges {
@@ -185,7 +185,7 @@ impl Scanner {
             }
             self.next();
             let next = self.next()?;
-            match (low, self.member(next)?) {
+            match (low, self.scan_class_member(next)?) {
                 (Member::One(low), Member::One(high)) if low <= high => {
                     Member::One(low).write(&mut self.out);
                     self.out.push('-');
@@ -208,7 +208,7 @@ impl Scanner {
         Some(())
     }
 
-    fn member(&mut self, first: char) -> Option<Member> {
+    fn scan_class_member(&mut self, first: char) -> Option<Member> {
         if first != '\\' {
             return Some(Member::One(first));
         }
@@ -220,21 +220,21 @@ impl Scanner {
             't' => Member::One('\t'),
             'f' => Member::One('\x0c'),
             'v' => Member::One('\x0b'),
-            'x' | 'u' => Member::One(self.coded(next)?),
+            'x' | 'u' => Member::One(self.scan_code_point(next)?),
             other if !other.is_ascii_alphanumeric() => Member::One(other),
             _ => return None,
         })
     }
 
     /// The character behind `\xhh` or `\uhhhh`.
-    fn coded(&mut self, kind: char) -> Option<char> {
+    fn scan_code_point(&mut self, kind: char) -> Option<char> {
         let length = if kind == 'x' { 2 } else { 4 };
         let digits: String = self.rest.get(self.at..self.at + length)?.iter().collect();
         self.at += length;
         char::from_u32(u32::from_str_radix(&digits, 16).ok()?)
     }
 
-    fn escape(&mut self) -> Option<()> {
+    fn scan_escape(&mut self) -> Option<()> {
         let next = self.next()?;
         self.atom = true;
         match next {
@@ -248,7 +248,7 @@ impl Scanner {
                 self.atom = false;
             }
             'x' | 'u' => {
-                let meant = self.coded(next)?;
+                let meant = self.scan_code_point(next)?;
                 push_literal(&mut self.out, meant);
             }
             other if !other.is_ascii_alphanumeric() => push_literal(&mut self.out, other),
@@ -291,7 +291,7 @@ fn push_literal(out: &mut String, meant: char) {
 
 #[cfg(test)]
 mod tests {
-    use super::portable;
+    use super::to_portable_pattern;
 
     #[test]
     fn patterns_that_all_engines_read_alike_are_kept() {
@@ -307,7 +307,7 @@ mod tests {
             (r"[^\]]\b", r"[^\]]\b"),
             ("", ""),
         ] {
-            assert_eq!(portable(pattern).as_deref(), Some(meant), "{pattern}");
+            assert_eq!(to_portable_pattern(pattern).as_deref(), Some(meant), "{pattern}");
         }
     }
 
@@ -339,8 +339,8 @@ mod tests {
             "(?",
             "(?<",
         ] {
-            assert_eq!(portable(pattern), None, "{pattern}");
+            assert_eq!(to_portable_pattern(pattern), None, "{pattern}");
         }
-        assert_eq!(portable(&"(".repeat(5_000)), None);
+        assert_eq!(to_portable_pattern(&"(".repeat(5_000)), None);
     }
 }

@@ -48,10 +48,10 @@ impl<'d> SchemaConverter<'d> {
                 PrunedParent::Definition(name) => drop(tree.definitions.insert(name.clone(), node)),
             }
             if let Some(name) = &part.refers_to
-                && !tree.met.contains(name)
+                && !tree.visited.contains(name)
             {
-                tree.met.insert(name.clone());
-                if let Some(key) = self.bank.by_name(name) {
+                tree.visited.insert(name.clone());
+                if let Some(key) = self.interner.by_name(name) {
                     let split = self.converted_schema(key, direction).flattened();
                     left = left.saturating_sub(name.len() + 4);
                     waiting.push_back(QueuedSubschema {
@@ -90,7 +90,7 @@ enum PrunedParent {
 struct PrunedTree<'d> {
     nodes: Vec<PrunedNode<'d>>,
     definitions: BTreeMap<String, usize>,
-    met: HashSet<String>,
+    visited: HashSet<String>,
     elided: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ impl<'d> PrunedNode<'d> {
     }
 
     /// The places of the part, and what was taken in there.
-    fn places(&self) -> impl Iterator<Item = (&SubschemaPosition<'d>, Option<usize>)> {
+    fn positions(&self) -> impl Iterator<Item = (&SubschemaPosition<'d>, Option<usize>)> {
         let slots = self.part().into_iter().flat_map(|part| &part.below).map(|(slot, _)| slot);
         slots.zip(self.below.iter().copied())
     }
@@ -145,7 +145,7 @@ struct PrunedSchema<'t, 'd> {
 }
 
 impl<'t, 'd> PrunedSchema<'t, 'd> {
-    fn below(&self, node: Option<usize>) -> PrunedSchema<'t, 'd> {
+    fn child(&self, node: Option<usize>) -> PrunedSchema<'t, 'd> {
         PrunedSchema { tree: self.tree, node }
     }
 
@@ -165,18 +165,18 @@ impl Serialize for PrunedSchema<'_, '_> {
             for (key, value) in part.own.iter() {
                 match value {
                     SchemaNode::Object(lists) if MAPS.contains(&key) => {
-                        map.serialize_entry(key, &Entries { of: self, node, key, lists })?;
+                        map.serialize_entry(key, &Entries { schema: self, node, key, lists })?;
                     }
                     _ => map.serialize_entry(key, value)?,
                 }
             }
             let mut lists = Vec::new();
-            for (slot, below) in node.places() {
+            for (slot, below) in node.positions() {
                 match slot {
-                    SubschemaPosition::One(key) => map.serialize_entry(key, &self.below(below))?,
+                    SubschemaPosition::One(key) => map.serialize_entry(key, &self.child(below))?,
                     SubschemaPosition::List(key) if !lists.contains(key) => {
                         lists.push(*key);
-                        map.serialize_entry(key, &Branches { of: self, node, key })?;
+                        map.serialize_entry(key, &Branches { schema: self, node, key })?;
                     }
                     SubschemaPosition::List(_) | SubschemaPosition::Map(..) => {}
                 }
@@ -194,15 +194,15 @@ impl Serialize for PrunedSchema<'_, '_> {
 
 /// A list of schemas, such as those of `anyOf`.
 struct Branches<'a, 't, 'd> {
-    of: &'a PrunedSchema<'t, 'd>,
+    schema: &'a PrunedSchema<'t, 'd>,
     node: &'t PrunedNode<'d>,
     key: &'a str,
 }
 
 impl Serialize for Branches<'_, '_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.node.places().filter_map(|(slot, below)| match slot {
-            SubschemaPosition::List(key) if *key == self.key => Some(self.of.below(below)),
+        serializer.collect_seq(self.node.positions().filter_map(|(slot, below)| match slot {
+            SubschemaPosition::List(key) if *key == self.key => Some(self.schema.child(below)),
             _ => None,
         }))
     }
@@ -210,7 +210,7 @@ impl Serialize for Branches<'_, '_, '_> {
 
 /// Schemas by name, such as those of `properties`; `lists` are those of them that are none.
 struct Entries<'a, 't, 'd> {
-    of: &'a PrunedSchema<'t, 'd>,
+    schema: &'a PrunedSchema<'t, 'd>,
     node: &'t PrunedNode<'d>,
     key: &'a str,
     lists: &'t SchemaFields<'d>,
@@ -222,11 +222,11 @@ impl Serialize for Entries<'_, '_, '_> {
         for (name, list) in self.lists.iter() {
             map.serialize_entry(name, list)?;
         }
-        for (slot, below) in self.node.places() {
+        for (slot, below) in self.node.positions() {
             if let SubschemaPosition::Map(key, name) = slot
                 && *key == self.key
             {
-                map.serialize_entry(name, &self.of.below(below))?;
+                map.serialize_entry(name, &self.schema.child(below))?;
             }
         }
         map.end()

@@ -1,6 +1,6 @@
 //! What an operation answers: all of its good responses, as one schema whose root is an object.
 
-use super::body::rank;
+use super::body::rank_media_type;
 use super::interner::{SchemaId, value_at};
 use super::location::{ResolvedObject, SpecPath, resolve_object};
 use super::schema::{SchemaConverter, SchemaDirection};
@@ -54,7 +54,8 @@ impl<'d> SchemaConverter<'d> {
                 .collect(),
             None | Some(SpecNode::Null) => Vec::new(),
             Some(other) => {
-                let message = format!("`responses` is {}; they were left out", crate::document::kind(other));
+                let message =
+                    format!("`responses` is {}; they were left out", crate::document::describe_kind(other));
                 self.report.warn(&here, "wrong-type", message);
                 Vec::new()
             }
@@ -69,14 +70,14 @@ impl<'d> SchemaConverter<'d> {
         responses: &[(&'d str, ResolvedObject<'d>)],
         produces: &[String],
     ) -> Option<ResponseSchema<'d>> {
-        let successes = self.successes(method, responses, produces);
+        let successes = self.collect_success_responses(method, responses, produces);
         if successes.unknown || successes.json.is_empty() {
             return None;
         }
         let before = std::mem::take(&mut self.needs);
         let answer = match successes.json.as_slice() {
-            [only] if !successes.other => self.rooted(only),
-            several => self.any_of(several, successes.other),
+            [only] if !successes.other => self.object_root_schema(only),
+            several => self.any_of_schema(several, successes.other),
         };
         let needs = std::mem::replace(&mut self.needs, before);
         let (mut root, wrapping) = answer?;
@@ -95,7 +96,7 @@ impl<'d> SchemaConverter<'d> {
         responses: &[(&'d str, ResolvedObject<'d>)],
         produces: &[String],
     ) -> Option<ResponseSchema<'d>> {
-        let successes = self.successes(method, responses, produces);
+        let successes = self.collect_success_responses(method, responses, produces);
         if successes.json.is_empty() {
             return None;
         }
@@ -107,21 +108,21 @@ impl<'d> SchemaConverter<'d> {
         })
     }
 
-    fn successes(
+    fn collect_success_responses(
         &mut self,
         method: &Method,
         responses: &[(&'d str, ResolvedObject<'d>)],
         produces: &[String],
     ) -> SuccessResponses {
         let mut good: Vec<&(&str, ResolvedObject<'_>)> =
-            responses.iter().filter(|(status, _)| is_good(status)).collect();
-        good.sort_by_key(|(status, _)| order(status));
+            responses.iter().filter(|(status, _)| is_success_status(status)).collect();
+        good.sort_by_key(|(status, _)| status_sort_key(status));
         if good.is_empty() && responses.len() == 1 {
             good.extend(responses.iter().filter(|(status, _)| *status == "default"));
         }
         let mut found = SuccessResponses { unknown: *method == Method::Head, ..SuccessResponses::default() };
         for (status, response) in good {
-            let bodies = bodies(response, produces);
+            let bodies = body_kinds(response, produces);
             // These two have no body, whatever the document says.
             found.unknown |= bodies.is_empty() || matches!(*status, "204" | "205");
             for body in bodies {
@@ -152,7 +153,7 @@ impl<'d> SchemaConverter<'d> {
 
     /// A schema for several kinds of answers. Where all that are JSON are objects they stay as they are, and text stands
     /// in `{"result": …}` beside them; else everything does.
-    fn any_of(
+    fn any_of_schema(
         &mut self,
         targets: &[ReferenceTarget],
         other: bool,
@@ -162,7 +163,8 @@ impl<'d> SchemaConverter<'d> {
         for target in targets {
             let value = value_at(self.document, target)?;
             objects &= self.is_object(value, target.part, 16);
-            let converted = self.inner(value, &SpecPath::from_target(target), SchemaDirection::Output);
+            let converted =
+                self.convert_child_schema(value, &SpecPath::from_target(target), SchemaDirection::Output);
             if converted.is_anything() {
                 return None;
             }
@@ -194,18 +196,20 @@ impl<'d> SchemaConverter<'d> {
     }
 
     /// The schema with an object at its root: as it is, or as the one property of such an object.
-    fn rooted(&mut self, target: &ReferenceTarget) -> Option<(SchemaFields<'d>, ResultWrapping)> {
+    fn object_root_schema(&mut self, target: &ReferenceTarget) -> Option<(SchemaFields<'d>, ResultWrapping)> {
         let value = value_at(self.document, target)?;
         if self.is_object(value, target.part, 16) {
             let converted = match value.get("$ref").and_then(SpecNode::as_str) {
                 // A root that is a reference would not be an object at first sight.
                 Some(reference) if value.as_object().is_some_and(|members| members.len() == 1) => {
-                    let key = self.bank.look_up(self.document, target.part, reference).ok()?;
+                    let key = self.interner.look_up(self.document, target.part, reference).ok()?;
                     let piece = self.converted_schema(key, SchemaDirection::Output);
                     self.needs.extend(piece.needs.iter().copied());
                     piece.value.clone()
                 }
-                _ => self.inner(value, &SpecPath::from_target(target), SchemaDirection::Output),
+                _ => {
+                    self.convert_child_schema(value, &SpecPath::from_target(target), SchemaDirection::Output)
+                }
             };
             if let SchemaNode::Object(mut root) = converted
                 && root.get("type").is_none_or(|kind| kind.as_str() == Some("object"))
@@ -216,7 +220,8 @@ impl<'d> SchemaConverter<'d> {
                 return Some((root, ResultWrapping::Never));
             }
         }
-        let converted = self.inner(value, &SpecPath::from_target(target), SchemaDirection::Output);
+        let converted =
+            self.convert_child_schema(value, &SpecPath::from_target(target), SchemaDirection::Output);
         if converted.is_anything() {
             return None;
         }
@@ -236,8 +241,8 @@ impl<'d> SchemaConverter<'d> {
             return false;
         }
         if let Some(reference) = members.get("$ref").and_then(SpecNode::as_str) {
-            let Ok(key) = self.bank.look_up(self.document, part, reference) else { return false };
-            let (found, part) = (self.bank.value(key), self.bank.part(key));
+            let Ok(key) = self.interner.look_up(self.document, part, reference) else { return false };
+            let (found, part) = (self.interner.value(key), self.interner.part(key));
             return found.is_some_and(|found| self.is_object(found, part, hops - 1));
         }
         match members.get("type") {
@@ -265,12 +270,12 @@ impl<'d> SchemaConverter<'d> {
     }
 }
 
-pub(super) fn is_good(status: &str) -> bool {
+pub(super) fn is_success_status(status: &str) -> bool {
     status.starts_with('2') && status.len() == 3
 }
 
 /// 200 before 201 before the others, and `2XX` last.
-fn order(status: &str) -> u16 {
+fn status_sort_key(status: &str) -> u16 {
     status.parse().unwrap_or(300)
 }
 
@@ -283,7 +288,7 @@ enum ResponseBodyKind {
 }
 
 /// The bodies that a response may have; none where it has no body.
-fn bodies(response: &ResolvedObject<'_>, produces: &[String]) -> Vec<ResponseBodyKind> {
+fn body_kinds(response: &ResolvedObject<'_>, produces: &[String]) -> Vec<ResponseBodyKind> {
     let at = SpecPath::from_target(&response.target);
     if let Some(schema) = response.members.get("schema") {
         if schema.get("type").and_then(SpecNode::as_str) == Some("file") {
@@ -310,15 +315,18 @@ fn bodies(response: &ResolvedObject<'_>, produces: &[String]) -> Vec<ResponseBod
 }
 
 fn is_json(media_type: &str) -> bool {
-    matches!(rank(media_type), (0..=2, Some(BodyEncoding::Json)))
+    matches!(rank_media_type(media_type), (0..=2, Some(BodyEncoding::Json)))
 }
 
 /// What to ask for: JSON first, then the rest in the document's order.
-pub(super) fn accepted(responses: &[(&str, ResolvedObject<'_>)], produces: &[String]) -> Vec<String> {
+pub(super) fn accepted_media_types(
+    responses: &[(&str, ResolvedObject<'_>)],
+    produces: &[String],
+) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (status, response) in responses {
         let Some(SpecNode::Object(content)) = response.members.get("content") else { continue };
-        if is_good(status) || *status == "default" {
+        if is_success_status(status) || *status == "default" {
             found.extend(content.keys().filter(|media_type| media_type.contains('/')).map(str::to_owned));
         }
     }

@@ -4,13 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::allowed_types::{AllowedTypes, choices};
+use super::allowed_types::{AllowedTypes, write_enum};
 use super::hidden_properties::HiddenProperties;
 use super::interner::{ReferenceError, SchemaId, SchemaInterner};
 use super::keyword_view::{KeywordView, RefSiblings};
 use super::keywords;
 use super::location::{ConversionReport, SpecPath};
-use super::schema_node::{SchemaFields, SchemaNode, fields, object, typed};
+use super::schema_node::{SchemaFields, SchemaNode, fields, object, type_schema};
 use crate::document::{SpecDocument, SpecNode};
 
 /// What a schema describes: a request leaves out what is `readOnly`, an answer what is `writeOnly`.
@@ -29,7 +29,7 @@ const DEEPEST: usize = 44;
 pub(super) struct SchemaConverter<'d> {
     pub(super) document: &'d SpecDocument,
     pub(super) report: ConversionReport<'d>,
-    pub(super) bank: SchemaInterner<'d>,
+    pub(super) interner: SchemaInterner<'d>,
     /// What the schema that is being converted refers to.
     pub(super) needs: Vec<SchemaId>,
     /// The definition that is being converted, while it speaks about its own value.
@@ -39,10 +39,10 @@ pub(super) struct SchemaConverter<'d> {
     /// Whether the value that the schema at hand is about is a multipart body, whose members may be files.
     pub(super) parts: bool,
     /// Definitions that are being written out where they stand, the outermost first.
-    pub(super) written_out: Vec<SchemaId>,
-    pub(super) known_said: HashMap<(SchemaId, SchemaDirection), Rc<HiddenProperties<'d>>>,
+    pub(super) inlined: Vec<SchemaId>,
+    pub(super) hidden_cache: HashMap<(SchemaId, SchemaDirection), Rc<HiddenProperties<'d>>>,
     /// The keywords beside `$ref` that count.
-    beside: RefSiblings,
+    ref_siblings: RefSiblings,
 }
 
 impl<'d> SchemaConverter<'d> {
@@ -53,48 +53,48 @@ impl<'d> SchemaConverter<'d> {
         Self {
             document,
             report,
-            bank: SchemaInterner::default(),
+            interner: SchemaInterner::default(),
             needs: Vec::new(),
             own: None,
             hidden: HashSet::new(),
             parts: false,
-            written_out: Vec::new(),
-            known_said: HashMap::new(),
-            beside: if old { RefSiblings::Words } else { RefSiblings::Others },
+            inlined: Vec::new(),
+            hidden_cache: HashMap::new(),
+            ref_siblings: if old { RefSiblings::Annotations } else { RefSiblings::Others },
         }
     }
 
     pub(super) fn in_definition<T>(&mut self, key: SchemaId, work: impl FnOnce(&mut Self) -> T) -> T {
         let own = self.own.replace(key);
         let hidden = std::mem::take(&mut self.hidden);
-        let written_out = std::mem::take(&mut self.written_out);
+        let written_out = std::mem::take(&mut self.inlined);
         let parts = std::mem::take(&mut self.parts);
         let done = work(self);
-        (self.own, self.hidden, self.written_out, self.parts) = (own, hidden, written_out, parts);
+        (self.own, self.hidden, self.inlined, self.parts) = (own, hidden, written_out, parts);
         done
     }
 
     /// A schema about another value than the one around it, such as a property.
-    pub(super) fn inner(
+    pub(super) fn convert_child_schema(
         &mut self,
         value: &'d SpecNode,
         at: &SpecPath<'_>,
         direction: SchemaDirection,
     ) -> SchemaNode<'d> {
-        self.about_another(|schemas| schemas.schema(value, at, direction))
+        self.in_child_scope(|schemas| schemas.convert_schema(value, at, direction))
     }
 
     /// Swagger has a parameter's schema in the parameter itself.
-    pub(super) fn inline(
+    pub(super) fn convert_inline_schema(
         &mut self,
         parameter: KeywordView<'d>,
         at: &SpecPath<'_>,
         direction: SchemaDirection,
     ) -> SchemaNode<'d> {
-        self.about_another(|schemas| schemas.keywords(parameter, at, direction))
+        self.in_child_scope(|schemas| schemas.convert_object_schema(parameter, at, direction))
     }
 
-    fn about_another<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+    fn in_child_scope<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let own = self.own.take();
         let hidden = std::mem::take(&mut self.hidden);
         let parts = std::mem::take(&mut self.parts);
@@ -103,52 +103,53 @@ impl<'d> SchemaConverter<'d> {
         done
     }
 
-    pub(super) fn schema(
+    pub(super) fn convert_schema(
         &mut self,
         value: &'d SpecNode,
         at: &SpecPath<'_>,
         direction: SchemaDirection,
     ) -> SchemaNode<'d> {
         match value {
-            SpecNode::Object(source) => self.keywords(KeywordView::all(source), at, direction),
-            _ if at.depth > DEEPEST => self.too_deep(at),
+            SpecNode::Object(source) => self.convert_object_schema(KeywordView::all(source), at, direction),
+            _ if at.depth > DEEPEST => self.warn_too_deep(at),
             SpecNode::Bool(true) => SchemaNode::anything(),
             SpecNode::Bool(false) => object([("not", SchemaNode::anything())]),
             other => {
-                let message = format!("a schema is {}; it allows anything", crate::document::kind(other));
+                let message =
+                    format!("a schema is {}; it allows anything", crate::document::describe_kind(other));
                 self.report.warn(at, "wrong-type", message);
                 SchemaNode::anything()
             }
         }
     }
 
-    fn keywords(
+    fn convert_object_schema(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
         direction: SchemaDirection,
     ) -> SchemaNode<'d> {
         if at.depth > DEEPEST {
-            return self.too_deep(at);
+            return self.warn_too_deep(at);
         }
         let reference = ["$ref", "$dynamicRef", "$recursiveRef"].iter().find_map(|key| source.get(key));
         match reference.and_then(SpecNode::as_str) {
-            Some(reference) if source.len() == 1 => self.reference(source, reference, at, direction),
+            Some(reference) if source.len() == 1 => self.convert_reference(source, reference, at, direction),
             Some(reference) => self.with_hidden_properties(source, at.part, direction, |schemas| {
-                schemas.reference(source, reference, at, direction)
+                schemas.convert_reference(source, reference, at, direction)
             }),
             None => self.with_hidden_properties(source, at.part, direction, |schemas| {
-                SchemaNode::Object(schemas.described(source, at, direction))
+                SchemaNode::Object(schemas.convert_keywords(source, at, direction))
             }),
         }
     }
 
-    fn too_deep(&mut self, at: &SpecPath<'_>) -> SchemaNode<'d> {
+    fn warn_too_deep(&mut self, at: &SpecPath<'_>) -> SchemaNode<'d> {
         self.report.warn(at, "too-deep", "this is nested too deeply for most readers; it allows anything");
         SchemaNode::anything()
     }
 
-    fn reference(
+    fn convert_reference(
         &mut self,
         source: KeywordView<'d>,
         reference: &str,
@@ -156,7 +157,7 @@ impl<'d> SchemaConverter<'d> {
         direction: SchemaDirection,
     ) -> SchemaNode<'d> {
         let mut base = SchemaFields::new();
-        match self.bank.look_up(self.document, at.part, reference) {
+        match self.interner.look_up(self.document, at.part, reference) {
             Ok(key) if self.own.is_some_and(|own| self.is_reference_cycle(key, own)) => {
                 let message =
                     format!("`{reference}` leads back to this very schema; here it allows anything");
@@ -166,7 +167,7 @@ impl<'d> SchemaConverter<'d> {
                 Some(SchemaNode::Object(written_out)) => base = written_out,
                 _ => {
                     self.needs.push(key);
-                    base.put("$ref", format!("#/definitions/{}", self.bank.name(key)));
+                    base.put("$ref", format!("#/definitions/{}", self.interner.name(key)));
                 }
             },
             Err(ReferenceError::Dangling(reason)) => {
@@ -179,13 +180,13 @@ impl<'d> SchemaConverter<'d> {
             }
         }
         if (source.is_true("nullable") || source.is_true("x-nullable")) && !base.is_empty() {
-            base = fields([("anyOf", vec![SchemaNode::Object(base), typed("null")].into())]);
+            base = fields([("anyOf", vec![SchemaNode::Object(base), type_schema("null")].into())]);
         }
-        let beside = source.beside_reference(self.beside);
+        let beside = source.with_ref_siblings(self.ref_siblings);
         if beside.is_empty() {
             return SchemaNode::Object(base);
         }
-        let mut out = self.described(beside, at, direction);
+        let mut out = self.convert_keywords(beside, at, direction);
         if out.is_empty() {
             return SchemaNode::Object(base);
         }
@@ -200,7 +201,7 @@ impl<'d> SchemaConverter<'d> {
         SchemaNode::Object(out)
     }
 
-    fn described(
+    fn convert_keywords(
         &mut self,
         source: KeywordView<'d>,
         at: &SpecPath<'_>,
@@ -210,29 +211,29 @@ impl<'d> SchemaConverter<'d> {
         let mut remarks = Vec::new();
         let mut body = SchemaFields::new();
         if direction == SchemaDirection::Output {
-            keywords::output_remarks(source, &mut remarks);
+            keywords::add_output_remarks(source, &mut remarks);
         }
         let kinds = AllowedTypes::read(source, at, &mut self.report);
         kinds.write(&mut body);
-        choices(source, &kinds, at, &mut self.report, &mut body);
-        keywords::numbers(source, at, direction, &mut self.report, &mut body);
-        keywords::counts(source, at, &mut self.report, &mut body);
-        keywords::pattern(source, at, &mut self.report, &mut body, &mut remarks);
-        self.arrays(source, at, direction, &mut body);
-        self.objects(source, at, direction, &mut body);
-        let composed = self.composed(source, at, direction, &mut body, &mut remarks);
+        write_enum(source, &kinds, at, &mut self.report, &mut body);
+        keywords::write_number_bounds(source, at, direction, &mut self.report, &mut body);
+        keywords::write_size_limits(source, at, &mut self.report, &mut body);
+        keywords::write_pattern(source, at, &mut self.report, &mut body, &mut remarks);
+        self.convert_array_keywords(source, at, direction, &mut body);
+        self.convert_object_keywords(source, at, direction, &mut body);
+        let composed = self.convert_composition(source, at, direction, &mut body, &mut remarks);
         if kinds.file {
             body.put("contentEncoding", "base64");
         }
         // A schema without a type is nullable in that null is one more thing that it may be.
         if kinds.nullable && kinds.names.is_empty() && composed {
-            body = fields([("anyOf", vec![SchemaNode::Object(body), typed("null")].into())]);
+            body = fields([("anyOf", vec![SchemaNode::Object(body), type_schema("null")].into())]);
         }
         keywords::write_annotations(source, &remarks, &mut out);
         for (key, value) in body {
             out.insert(key, value);
         }
-        keywords::hints(source, at, direction, &mut self.report, &mut out);
+        keywords::write_format_and_default(source, at, direction, &mut self.report, &mut out);
         out
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn fields<'d, const N: usize>(members: [(&'static str, SchemaNode<'d>
 }
 
 /// A schema of one type, and nothing else.
-pub(super) fn typed<'d>(kind: &'static str) -> SchemaNode<'d> {
+pub(super) fn type_schema<'d>(kind: &'static str) -> SchemaNode<'d> {
     object([("type", kind.into())])
 }
 

@@ -27,7 +27,7 @@ impl SchemaConverter<'_> {
             let found: Vec<ServerUrl> = servers
                 .iter()
                 .enumerate()
-                .filter_map(|(n, server)| self.server(server, &here.index(n)))
+                .filter_map(|(n, server)| self.read_server(server, &here.index(n)))
                 .collect();
             if !found.is_empty() {
                 return found;
@@ -37,10 +37,10 @@ impl SchemaConverter<'_> {
         if root.contains_key("swagger") {
             return swagger_servers(root);
         }
-        vec![plain("/")]
+        vec![fixed_server("/")]
     }
 
-    fn server(&mut self, server: &SpecNode, at: &SpecPath<'_>) -> Option<ServerUrl> {
+    fn read_server(&mut self, server: &SpecNode, at: &SpecPath<'_>) -> Option<ServerUrl> {
         let Some(template) = server.get("url").and_then(SpecNode::as_str) else {
             self.report.warn(at, "no-url", "a server has no `url`; it was left out");
             return None;
@@ -53,9 +53,9 @@ impl SchemaConverter<'_> {
                     .and_then(SpecNode::as_array)
                     .into_iter()
                     .flatten()
-                    .map(scalar)
+                    .map(scalar_text)
                     .collect();
-                let default = variable.get("default").map(scalar);
+                let default = variable.get("default").map(scalar_text);
                 let default = default.or_else(|| allowed.first().cloned()).unwrap_or_else(|| {
                     self.report.warn(
                         at,
@@ -123,7 +123,7 @@ impl SchemaConverter<'_> {
     }
 
     /// The document's security schemes.
-    pub(super) fn schemes(&mut self) -> Vec<SecurityScheme> {
+    pub(super) fn security_schemes(&mut self) -> Vec<SecurityScheme> {
         let document = self.document;
         let places = ["/securityDefinitions", "/components/securitySchemes"];
         let found =
@@ -137,13 +137,13 @@ impl SchemaConverter<'_> {
             else {
                 continue;
             };
-            let kind = self.scheme(found.members, &at);
+            let kind = self.read_security_scheme(found.members, &at);
             schemes.push(SecurityScheme { name: name.to_owned(), kind });
         }
         schemes
     }
 
-    fn scheme(&mut self, scheme: &SpecObject, at: &SpecPath<'_>) -> SecuritySchemeKind {
+    fn read_security_scheme(&mut self, scheme: &SpecObject, at: &SpecPath<'_>) -> SecuritySchemeKind {
         match text(scheme, "type").to_ascii_lowercase().as_str() {
             "basic" => SecuritySchemeKind::Basic,
             "apikey" => {
@@ -187,12 +187,12 @@ fn client_credentials(scheme: &SpecObject) -> Option<SecuritySchemeKind> {
     Some(SecuritySchemeKind::ClientCredentials { token_url: text(flow, "tokenUrl").to_owned(), scopes })
 }
 
-fn plain(template: &str) -> ServerUrl {
+fn fixed_server(template: &str) -> ServerUrl {
     ServerUrl { template: template.to_owned(), variables: BTreeMap::new() }
 }
 
 /// A scalar as it stands in an address.
-fn scalar(value: &SpecNode) -> String {
+fn scalar_text(value: &SpecNode) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -201,7 +201,7 @@ fn swagger_servers(root: &SpecObject) -> Vec<ServerUrl> {
     let base = root.get("basePath").and_then(SpecNode::as_str).unwrap_or_default().trim_end_matches('/');
     let base = if base.is_empty() || base.starts_with('/') { base.to_owned() } else { format!("/{base}") };
     let Some(host) = root.get("host").and_then(SpecNode::as_str).filter(|host| !host.is_empty()) else {
-        return vec![plain(if base.is_empty() { "/" } else { &base })];
+        return vec![fixed_server(if base.is_empty() { "/" } else { &base })];
     };
     let host = host.trim_end_matches('/');
     let host = host.split_once("://").map_or(host, |(_, host)| host);
@@ -213,5 +213,5 @@ fn swagger_servers(root: &SpecObject) -> Vec<ServerUrl> {
     }
     schemes.sort_by_key(|scheme| *scheme != "https");
     schemes.dedup();
-    schemes.iter().map(|scheme| plain(&format!("{scheme}://{host}{base}"))).collect()
+    schemes.iter().map(|scheme| fixed_server(&format!("{scheme}://{host}{base}"))).collect()
 }

@@ -12,9 +12,9 @@ use super::body::BodyPlan;
 use super::describe;
 use super::location::{DiagnosticData, SpecPath};
 use super::parameters::{ParameterKind, ParameterSerialization, SpecParameter, with_parameter_docs};
-use super::response::{accepted, is_good};
+use super::response::{accepted_media_types, is_success_status};
 use super::schema::{SchemaConverter, SchemaDirection};
-use super::schema_node::{SchemaFields, SchemaNode, fields, typed};
+use super::schema_node::{SchemaFields, SchemaNode, fields, type_schema};
 use super::{ConvertSettings, DRAFT, OutputSchemaMode};
 use crate::document::{ReferenceTarget, SpecNode, SpecObject};
 use crate::operation::{
@@ -43,16 +43,16 @@ impl SpecOperation<'_> {
 
 /// A property of the input schema on its way there.
 struct Property<'d> {
-    wanted: String,
+    preferred_name: String,
     place: ArgumentLocation,
     wire_name: String,
-    writing: ParameterSerialization,
+    serialization: ParameterSerialization,
     required: bool,
     schema: SchemaNode<'d>,
 }
 
 impl<'d> SchemaConverter<'d> {
-    pub(super) fn operation(
+    pub(super) fn convert_operation(
         &mut self,
         source: &SpecOperation<'d>,
         name: String,
@@ -68,7 +68,7 @@ impl<'d> SchemaConverter<'d> {
         let servers = self.servers([(source.members, &at), (source.item, &item_at), (root, &top)]);
         let security = self.security([(source.members, &at), (root, &top)], schemes);
         let parameters =
-            self.parameters([(source.item, &source.item_target), (source.members, &source.target)]);
+            self.collect_parameters([(source.item, &source.item_target), (source.members, &source.target)]);
         let consumes = media_types(source.members, root, "consumes");
         let produces = media_types(source.members, root, "produces");
         let body = match self.request_body(source.members, &at) {
@@ -79,18 +79,18 @@ impl<'d> SchemaConverter<'d> {
             self.report.note(&at, "odd-body", "this method has a body, which some servers do not read");
         }
         self.needs.clear();
-        let keys = keys_of(&security, schemes);
+        let keys = credential_parameters(&security, schemes);
         let mut properties = Vec::new();
         for parameter in &parameters {
             if let ParameterKind::At(place) = parameter.kind {
-                self.take_parameter(source, parameter, place, &keys, &mut properties);
+                self.add_parameter(source, parameter, place, &keys, &mut properties);
             }
         }
-        self.undeclared(source, &mut properties);
-        let (arguments, body, input) = self.assembled(properties, body, &at);
+        self.add_undeclared_parameters(source, &mut properties);
+        let (arguments, body, input) = self.assemble_input(properties, body, &at);
         let needs = std::mem::take(&mut self.needs);
         let packed = self.bundle(input, &needs, SchemaDirection::Input, settings.budgets.input_bytes);
-        self.tell_elided(&at, "input", &packed.elided);
+        self.report_elided(&at, "input", &packed.elided);
 
         let responses = self.responses(source.members, &at);
         let answer = match settings.output_schemas {
@@ -108,12 +108,12 @@ impl<'d> SchemaConverter<'d> {
                 SchemaDirection::Output,
                 settings.budgets.output_bytes,
             );
-            self.tell_elided(&at, "output", &packed.elided);
+            self.report_elided(&at, "output", &packed.elided);
             packed.text
         });
         if !responses
             .iter()
-            .any(|(status, _)| is_good(status) || *status == "default" || status.starts_with('3'))
+            .any(|(status, _)| is_success_status(status) || *status == "default" || status.starts_with('3'))
         {
             self.report.note(&at, "no-good-response", "no good response is described");
         }
@@ -130,7 +130,7 @@ impl<'d> SchemaConverter<'d> {
             description: &description,
             input_schema: &packed.text,
             output_schema: output.as_deref(),
-            annotations: hints(&source.method),
+            annotations: hints_for_method(&source.method),
             meta: Meta { method: source.method.as_str(), path: source.path, operation_id: source.id },
         });
         Operation {
@@ -143,15 +143,15 @@ impl<'d> SchemaConverter<'d> {
             body,
             wrapping,
             output: Arc::default(),
-            answer_rules,
-            produces: accepted(&responses, &produces),
+            response_rules: answer_rules,
+            produces: accepted_media_types(&responses, &produces),
             security,
             tags: source.tags.clone(),
             operation_id: source.id.map(str::to_owned),
         }
     }
 
-    fn take_parameter(
+    fn add_parameter(
         &mut self,
         source: &SpecOperation<'_>,
         parameter: &SpecParameter<'d>,
@@ -187,17 +187,17 @@ impl<'d> SchemaConverter<'d> {
             members.put("minLength", 1);
         }
         properties.push(Property {
-            wanted: property_name(name),
+            preferred_name: property_name(name),
             place,
             wire_name: name.clone(),
-            writing,
+            serialization: writing,
             required,
             schema,
         });
     }
 
     /// Parts of the path that no parameter describes are texts.
-    fn undeclared(&mut self, source: &SpecOperation<'_>, properties: &mut Vec<Property<'d>>) {
+    fn add_undeclared_parameters(&mut self, source: &SpecOperation<'_>, properties: &mut Vec<Property<'d>>) {
         for name in
             source.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
         {
@@ -210,18 +210,18 @@ impl<'d> SchemaConverter<'d> {
             let message = format!("no parameter describes `{{{name}}}`; it is a text here");
             self.report.warn(&SpecPath::from_target(&source.target), "undeclared-parameter", message);
             properties.push(Property {
-                wanted: property_name(name),
+                preferred_name: property_name(name),
                 place: ArgumentLocation::Path,
                 wire_name: name.to_owned(),
-                writing: simple(),
+                serialization: simple_serialization(),
                 required: true,
-                schema: typed("string"),
+                schema: type_schema("string"),
             });
         }
     }
 
     /// Names for all properties, the table of arguments, and the input schema.
-    fn assembled(
+    fn assemble_input(
         &mut self,
         mut properties: Vec<Property<'d>>,
         body: Option<BodyPlan<'d>>,
@@ -236,38 +236,39 @@ impl<'d> SchemaConverter<'d> {
             ArgumentLocation::Cookie => 4,
             ArgumentLocation::Body | ArgumentLocation::BodyField => 5,
         });
-        let body = body.map(|plan| self.take_body(plan, &mut properties));
+        let body = body.map(|plan| self.add_body(plan, &mut properties));
         let mut taken = HashSet::new();
         let mut arguments = Vec::new();
         let mut shown = SchemaFields::new();
         let mut required = Vec::new();
         for property in properties {
-            let mut name = property.wanted.clone();
+            let mut name = property.preferred_name.clone();
             if taken.contains(&name) {
-                name = format!("{name}_{}", suffix(property.place));
+                name = format!("{name}_{}", location_suffix(property.place));
                 let plain = name.clone();
                 let mut n = 2;
                 while taken.contains(&name) {
                     name = format!("{plain}_{n}");
                     n += 1;
                 }
-                let message = format!("`{}` is there more than once; this one is `{name}`", property.wanted);
+                let message =
+                    format!("`{}` is there more than once; this one is `{name}`", property.preferred_name);
                 self.report.note(at, "name-clash", message);
             }
             taken.insert(name.clone());
             if property.required {
                 required.push(SchemaNode::from(name.clone()));
             }
-            shown.put(name.clone(), titled(property.schema, &property.wire_name));
+            shown.put(name.clone(), with_wire_name_title(property.schema, &property.wire_name));
             arguments.push(Argument {
                 property: name,
                 place: property.place,
                 wire_name: property.wire_name,
-                style: property.writing.style,
-                explode: property.writing.explode,
-                allow_reserved: property.writing.allow_reserved,
+                style: property.serialization.style,
+                explode: property.serialization.explode,
+                allow_reserved: property.serialization.allow_reserved,
                 required: property.required,
-                content: property.writing.content,
+                content: property.serialization.content,
             });
         }
         let root = fields([
@@ -280,11 +281,11 @@ impl<'d> SchemaConverter<'d> {
         (arguments, body, root)
     }
 
-    fn take_body(&mut self, plan: BodyPlan<'d>, properties: &mut Vec<Property<'d>>) -> OperationBody {
+    fn add_body(&mut self, plan: BodyPlan<'d>, properties: &mut Vec<Property<'d>>) -> OperationBody {
         let form = plan.whole.is_form();
         let members = plan.spread.filter(|members| {
             let clashes =
-                |name: &str| properties.iter().any(|property| property.wanted == property_name(name));
+                |name: &str| properties.iter().any(|property| property.preferred_name == property_name(name));
             let mut names = HashSet::new();
             form || members.iter().all(|member| {
                 let name = property_name(&member.wire_name);
@@ -296,10 +297,10 @@ impl<'d> SchemaConverter<'d> {
                 for member in members {
                     self.needs.extend(member.needs);
                     properties.push(Property {
-                        wanted: property_name(&member.wire_name),
+                        preferred_name: property_name(&member.wire_name),
                         place: ArgumentLocation::BodyField,
                         wire_name: member.wire_name,
-                        writing: simple(),
+                        serialization: simple_serialization(),
                         required: member.required,
                         schema: member.schema,
                     });
@@ -309,10 +310,10 @@ impl<'d> SchemaConverter<'d> {
                 let required = plan.body.required;
                 let schema = self.whole_schema(plan.whole);
                 properties.push(Property {
-                    wanted: "body".to_owned(),
+                    preferred_name: "body".to_owned(),
                     place: ArgumentLocation::Body,
                     wire_name: "body".to_owned(),
-                    writing: simple(),
+                    serialization: simple_serialization(),
                     required,
                     schema,
                 });
@@ -321,7 +322,7 @@ impl<'d> SchemaConverter<'d> {
         plan.body
     }
 
-    fn tell_elided(&mut self, at: &SpecPath<'_>, which: &str, elided: &[String]) {
+    fn report_elided(&mut self, at: &SpecPath<'_>, which: &str, elided: &[String]) {
         if elided.is_empty() {
             return;
         }
@@ -352,7 +353,7 @@ impl ConvertSettings {
     }
 }
 
-fn simple() -> ParameterSerialization {
+fn simple_serialization() -> ParameterSerialization {
     ParameterSerialization {
         style: ParameterStyle::Simple,
         explode: false,
@@ -361,7 +362,7 @@ fn simple() -> ParameterSerialization {
     }
 }
 
-fn suffix(place: ArgumentLocation) -> &'static str {
+fn location_suffix(place: ArgumentLocation) -> &'static str {
     match place {
         ArgumentLocation::Path => "path",
         ArgumentLocation::Query => "query",
@@ -373,7 +374,7 @@ fn suffix(place: ArgumentLocation) -> &'static str {
 }
 
 /// The headers, cookies and query parameters that credentials go into.
-fn keys_of<'s>(
+fn credential_parameters<'s>(
     security: &[Vec<crate::operation::SecurityRequirement>],
     schemes: &'s [SecurityScheme],
 ) -> Vec<(ArgumentLocation, &'s str)> {
@@ -412,7 +413,7 @@ fn property_name(wire_name: &str) -> String {
 }
 
 /// A property whose name in the document is in another script says that name.
-fn titled<'d>(schema: SchemaNode<'d>, wire_name: &str) -> SchemaNode<'d> {
+fn with_wire_name_title<'d>(schema: SchemaNode<'d>, wire_name: &str) -> SchemaNode<'d> {
     let says = schema.as_object().is_some_and(|members| members.contains_key("title"));
     if wire_name.is_ascii() || says {
         return schema;
@@ -464,7 +465,7 @@ struct Hints {
 }
 
 /// Hints from what HTTP says about methods.
-fn hints(method: &Method) -> Hints {
+fn hints_for_method(method: &Method) -> Hints {
     let (read_only_hint, destructive_hint, idempotent_hint) = match method {
         Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query => (true, None, None),
         Method::Delete => (false, Some(true), Some(true)),

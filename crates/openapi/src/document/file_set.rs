@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use url::Url;
 
 use super::parse::{self, ParseContext, ParseRefusal};
-use super::references::{FileLink, FileLinks, collect};
+use super::references::{FileLink, FileLinks, collect_references};
 use super::{DocumentLocation, LoadError, LoadSettings, SpecFile};
 use crate::operation::Diagnostic;
 
@@ -23,7 +23,7 @@ pub(super) struct FileSet {
 enum Address {
     File(PathBuf),
     Url(Url),
-    Nowhere,
+    InMemory,
 }
 
 pub(super) fn collect_files(
@@ -33,7 +33,7 @@ pub(super) fn collect_files(
     let mut gatherer = FileCollector::open(location, settings)?;
     let mut at = 0;
     while at < gatherer.parts.len() {
-        gatherer.follow(at);
+        gatherer.load_references(at);
         at += 1;
     }
     let mut files: Vec<PathBuf> = gatherer
@@ -71,7 +71,7 @@ impl<'a> FileCollector<'a> {
                 let folder = folder.as_deref().and_then(|folder| folder.canonicalize().ok());
                 let address = match &folder {
                     Some(folder) => Address::File(folder.join("document")),
-                    None => Address::Nowhere,
+                    None => Address::InMemory,
                 };
                 ("the document".to_owned(), text.clone().into_bytes(), address, folder)
             }
@@ -120,14 +120,14 @@ impl<'a> FileCollector<'a> {
     }
 
     /// Looks for what one part names, and reads it.
-    fn follow(&mut self, at: usize) {
+    fn load_references(&mut self, at: usize) {
         let Some(part) = self.parts.get(at) else { return };
-        let names = collect(at, &part.value, &mut self.found);
+        let names = collect_references(at, &part.value, &mut self.found);
         for name in names {
             if self.found.is_id(&name) {
                 continue;
             }
-            let link = match self.reach(at, &name) {
+            let link = match self.load_cached(at, &name) {
                 Ok(part) => FileLink::Part(part),
                 Err(reason) => FileLink::Missing(reason),
             };
@@ -135,8 +135,8 @@ impl<'a> FileCollector<'a> {
         }
     }
 
-    fn reach(&mut self, from: usize, name: &str) -> Result<usize, String> {
-        let address = self.address(from, name)?;
+    fn load_cached(&mut self, from: usize, name: &str) -> Result<usize, String> {
+        let address = self.resolve_address(from, name)?;
         if let Some(known) = self.known.get(&address) {
             return known.clone();
         }
@@ -145,8 +145,8 @@ impl<'a> FileCollector<'a> {
         read
     }
 
-    fn address(&self, from: usize, name: &str) -> Result<Address, String> {
-        let base = self.places.get(from).unwrap_or(&Address::Nowhere);
+    fn resolve_address(&self, from: usize, name: &str) -> Result<Address, String> {
+        let base = self.places.get(from).unwrap_or(&Address::InMemory);
         if let Ok(url) = Url::parse(name)
             && ["http", "https"].contains(&url.scheme())
         {
@@ -160,7 +160,7 @@ impl<'a> FileCollector<'a> {
             },
             Address::File(base) => {
                 let folder = self.folder.as_deref().ok_or("other files are not read here")?;
-                let decoded = super::references::percent_decoded(name);
+                let decoded = super::references::percent_decode(name);
                 let path = base.parent().unwrap_or(folder).join(decoded);
                 // What links lead to is what counts: a link out of the folder is out of the folder.
                 let path = path.canonicalize().map_err(|error| error.to_string())?;
@@ -169,7 +169,7 @@ impl<'a> FileCollector<'a> {
                 }
                 Ok(Address::File(path))
             }
-            Address::Nowhere => Err("the document is in no folder, so no other files are read".to_owned()),
+            Address::InMemory => Err("the document is in no folder, so no other files are read".to_owned()),
         }
     }
 
@@ -191,7 +191,7 @@ impl<'a> FileCollector<'a> {
                 (url.to_string(), fetch(url.as_str())?)
             }
             Address::Url(_) => return Err("references to the network are switched off".to_owned()),
-            Address::Nowhere => return Err("it is nowhere".to_owned()),
+            Address::InMemory => return Err("it is nowhere".to_owned()),
         };
         self.bytes_left =
             self.bytes_left.checked_sub(bytes.len()).ok_or("all files together are too large")?;

@@ -38,7 +38,7 @@ impl Reader<'_> {
     }
 
     /// Puts the way from here before the pointers of what was found below.
-    fn blame(&mut self, from: usize, segment: &str) {
+    fn prefix_pointers(&mut self, from: usize, segment: &str) {
         for found in self.reading.diagnostics.iter_mut().skip(from) {
             let mut pointer = String::new();
             push_segment(&mut pointer, segment);
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             let found = self.reading.diagnostics.len();
             let Some(value) = access.next_element_seed(self.child())? else { break };
             if self.reading.diagnostics.len() > found {
-                self.blame(found, &values.len().to_string());
+                self.prefix_pointers(found, &values.len().to_string());
             }
             values.push(value);
         }
@@ -123,7 +123,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 self.reading.warn(String::new(), "duplicate-key", message);
             }
             if self.reading.diagnostics.len() > found {
-                self.blame(found, &key);
+                self.prefix_pointers(found, &key);
             }
             members.insert(key, value);
         }

@@ -109,7 +109,7 @@ pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext)
         if document.as_str().is_some_and(|text| text.trim_start().starts_with('<')) {
             return refuse("it is a page of HTML, or XML".to_owned());
         }
-        return refuse(format!("it is {}, not an object", kind(document)));
+        return refuse(format!("it is {}, not an object", describe_kind(document)));
     };
     let has_paths = ["paths", "webhooks", "components"].iter().any(|key| root.contains_key(key));
     let Some(version) = stated_version(document) else {
@@ -152,7 +152,7 @@ pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext)
 }
 
 /// A value's kind, as a sentence needs it.
-pub(crate) fn kind(value: &SpecNode) -> &'static str {
+pub(crate) fn describe_kind(value: &SpecNode) -> &'static str {
     match value {
         SpecNode::Null => "null",
         SpecNode::Bool(_) => "a boolean",

@@ -67,10 +67,11 @@ impl ReferenceIndex {
             match self.addresses.links.get(&(from, name.to_owned())) {
                 Some(FileLink::Part(part)) => (*part, String::new()),
                 Some(FileLink::Missing(reason)) => {
-                    return by_name(parts, from, reference).ok_or_else(|| reason.clone());
+                    return find_by_name(parts, from, reference).ok_or_else(|| reason.clone());
                 }
                 None => {
-                    return by_name(parts, from, reference).ok_or_else(|| "nothing has that name".to_owned());
+                    return find_by_name(parts, from, reference)
+                        .ok_or_else(|| "nothing has that name".to_owned());
                 }
             }
         };
@@ -81,7 +82,7 @@ impl ReferenceIndex {
         if fragment.is_empty() {
             return Ok(ReferenceTarget { part, pointer: below });
         }
-        for fragment in [percent_decoded(fragment), fragment.to_owned()] {
+        for fragment in [percent_decode(fragment), fragment.to_owned()] {
             let pointer = if fragment.starts_with('/') {
                 format!("{below}{fragment}")
             } else if let Some(anchor) = self.addresses.anchors.get(&(part, fragment.clone())) {
@@ -98,7 +99,7 @@ impl ReferenceIndex {
 }
 
 /// Some documents name a schema by its bare name.
-fn by_name(parts: &[SpecFile], part: usize, name: &str) -> Option<ReferenceTarget> {
+fn find_by_name(parts: &[SpecFile], part: usize, name: &str) -> Option<ReferenceTarget> {
     let document = &parts.get(part)?.value;
     ["/components/schemas", "/definitions"].iter().find_map(|folder| {
         let mut pointer = (*folder).to_owned();
@@ -108,7 +109,7 @@ fn by_name(parts: &[SpecFile], part: usize, name: &str) -> Option<ReferenceTarge
 }
 
 /// The files that a value names in references; on the way, remembers what carries a name of its own.
-pub(super) fn collect(part: usize, value: &SpecNode, addresses: &mut FileLinks) -> Vec<String> {
+pub(super) fn collect_references(part: usize, value: &SpecNode, addresses: &mut FileLinks) -> Vec<String> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
     // The ways are kept apart from the values, so that a pointer is only built for what has a name.
@@ -127,11 +128,11 @@ pub(super) fn collect(part: usize, value: &SpecNode, addresses: &mut FileLinks) 
                         }
                         ("$id" | "$self", SpecNode::String(id)) => {
                             let id = id.trim_end_matches('#').to_owned();
-                            let target = ReferenceTarget { part, pointer: pointer_of(&ways, place) };
+                            let target = ReferenceTarget { part, pointer: build_pointer(&ways, place) };
                             addresses.ids.entry(id).or_insert(target);
                         }
                         ("$anchor" | "$dynamicAnchor", SpecNode::String(anchor)) => {
-                            let pointer = pointer_of(&ways, place);
+                            let pointer = build_pointer(&ways, place);
                             addresses.anchors.entry((part, anchor.to_string())).or_insert(pointer);
                         }
                         (_, SpecNode::Object(_) | SpecNode::Array(_)) => {
@@ -163,7 +164,7 @@ enum PointerStep<'a> {
     At(usize),
 }
 
-fn pointer_of(ways: &[(PointerStep<'_>, usize)], place: usize) -> String {
+fn build_pointer(ways: &[(PointerStep<'_>, usize)], place: usize) -> String {
     let mut steps = Vec::new();
     let mut at = place;
     while let Some((way, parent)) = ways.get(at) {
@@ -192,6 +193,6 @@ pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
 }
 
 /// `%20` and its like as the bytes that they stand for; what is no such thing stays.
-pub(crate) fn percent_decoded(text: &str) -> String {
+pub(crate) fn percent_decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }

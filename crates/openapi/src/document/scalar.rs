@@ -5,17 +5,17 @@ use serde_json::Number;
 use super::node::SpecNode;
 
 /// The value of a scalar without quotes and without a tag.
-pub(super) fn plain(text: &str) -> SpecNode {
+pub(super) fn parse_plain_scalar(text: &str) -> SpecNode {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => SpecNode::Null,
         "true" | "True" | "TRUE" => SpecNode::Bool(true),
         "false" | "False" | "FALSE" => SpecNode::Bool(false),
-        _ => number(text).map_or_else(|| SpecNode::String(text.into()), SpecNode::Number),
+        _ => parse_number(text).map_or_else(|| SpecNode::String(text.into()), SpecNode::Number),
     }
 }
 
 /// A number of the core schema. What is beyond the range of a double becomes the largest one, since JSON has no infinity.
-pub(crate) fn number(text: &str) -> Option<Number> {
+pub(crate) fn parse_number(text: &str) -> Option<Number> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, text.get(1..)?),
         b'+' => (false, text.get(1..)?),

@@ -38,11 +38,11 @@ pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, P
         let other = match &stop {
             YamlStop::Syntax { at, .. } if at.is_closing_bracket(&text) => shifted.is_none().then(|| {
                 shifted = Some(stop.refusal());
-                yaml_repair::with_brackets_indented(&text)
+                yaml_repair::indent_closing_brackets(&text)
             }),
             YamlStop::Syntax { at, .. } if again >= text.len().max(LEAST_AGAIN) => {
                 yaml_repair::drop_deep_brackets(&text, at.error)
-                    .or_else(|| yaml_repair::with_quoted_lines_indented(&text, at.error, MOST_AGAIN))
+                    .or_else(|| yaml_repair::indent_quoted_lines(&text, at.error, MOST_AGAIN))
             }
             YamlStop::Syntax { .. } | YamlStop::Refused(_) => None,
         };
@@ -86,9 +86,9 @@ fn read_strictly(text: &str, reading: &mut ParseContext) -> Result<SpecNode, Yam
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| YamlStop::Syntax {
             reason: error.info().to_owned(),
-            at: before.then_stopped(error.marker()),
+            at: before.with_error(error.marker()),
         })?;
-        before.pass(&event, span);
+        before.record_event(&event, span);
         match event {
             Event::DocumentStart(_) => {
                 documents += 1;
@@ -99,7 +99,7 @@ fn read_strictly(text: &str, reading: &mut ParseContext) -> Result<SpecNode, Yam
                     break;
                 }
             }
-            event => builder.take(event)?,
+            event => builder.handle_event(event)?,
         }
     }
     builder.root.ok_or_else(|| ParseRefusal::Syntax("it has no content".to_owned()).into())
@@ -138,7 +138,7 @@ enum Key {
     Name(Box<str>),
     Merge,
     /// A key that no JSON object can have.
-    Odd,
+    Unsupported,
 }
 
 /// A value that is complete, on its way to the collection around it.
@@ -151,29 +151,29 @@ struct CompleteValue {
 }
 
 impl Builder<'_> {
-    fn take(&mut self, event: Event<'_>) -> Result<(), ParseRefusal> {
+    fn handle_event(&mut self, event: Event<'_>) -> Result<(), ParseRefusal> {
         match event {
-            Event::SequenceStart(anchor, _) => self.begin(anchor, Content::List(Vec::new())),
+            Event::SequenceStart(anchor, _) => self.begin_collection(anchor, Content::List(Vec::new())),
             Event::MappingStart(anchor, _) => {
                 let content = Content::Map { members: SpecObject::new(), merged: Vec::new(), key: None };
-                self.begin(anchor, content)
+                self.begin_collection(anchor, content)
             }
-            Event::SequenceEnd | Event::MappingEnd => self.end(),
+            Event::SequenceEnd | Event::MappingEnd => self.end_collection(),
             Event::Scalar(text, style, anchor, tag) if self.skipping == 0 => {
                 self.reading.count(1)?;
-                let value = resolve(&text, style, tag.as_deref());
+                let value = resolve_scalar(&text, style, tag.as_deref());
                 let text = Some((text.into(), style == ScalarStyle::Plain));
                 let done = CompleteValue { value, size: 1, height: 1, text };
-                self.remember(anchor, &done)?;
-                self.place(done);
+                self.store_anchor(anchor, &done)?;
+                self.attach(done);
                 Ok(())
             }
-            Event::Alias(anchor) if self.skipping == 0 => self.repeat(anchor),
+            Event::Alias(anchor) if self.skipping == 0 => self.expand_alias(anchor),
             _ => Ok(()),
         }
     }
 
-    fn begin(&mut self, anchor: usize, content: Content) -> Result<(), ParseRefusal> {
+    fn begin_collection(&mut self, anchor: usize, content: Content) -> Result<(), ParseRefusal> {
         if self.skipping > 0 || self.open.len() >= self.reading.depth {
             self.skipping += 1;
             return Ok(());
@@ -183,13 +183,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), ParseRefusal> {
+    fn end_collection(&mut self) -> Result<(), ParseRefusal> {
         if self.skipping > 0 {
             self.skipping -= 1;
             if self.skipping == 0 {
                 let message = "this is nested too deeply; what is here was left out".to_owned();
                 self.reading.warn(self.pointer(), "too-deep", message);
-                self.place(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
+                self.attach(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             }
             return Ok(());
         }
@@ -204,33 +204,33 @@ impl Builder<'_> {
             }
         };
         let done = CompleteValue { value, size: open.size, height: open.height, text: None };
-        self.remember(open.anchor, &done)?;
-        self.place(done);
+        self.store_anchor(open.anchor, &done)?;
+        self.attach(done);
         Ok(())
     }
 
-    fn repeat(&mut self, anchor: usize) -> Result<(), ParseRefusal> {
+    fn expand_alias(&mut self, anchor: usize) -> Result<(), ParseRefusal> {
         let Some(known) = self.anchors.get(&anchor) else {
             let message = "an alias stands inside what it repeats; it was left out".to_owned();
             self.reading.warn(self.pointer(), "alias-cycle", message);
-            self.place(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
+            self.attach(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             return Ok(());
         };
         self.reading.count(known.size)?;
         if self.open.len() + known.height > self.reading.depth {
             let message = "an alias makes this nested too deeply; it was left out".to_owned();
             self.reading.warn(self.pointer(), "too-deep", message);
-            self.place(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
+            self.attach(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             return Ok(());
         }
         let text = known.value.as_str().map(|text| (text.into(), false));
         let done = CompleteValue { value: known.value.clone(), size: known.size, height: known.height, text };
-        self.place(done);
+        self.attach(done);
         Ok(())
     }
 
     /// Keeps a value that has an anchor. The copy counts like any other value.
-    fn remember(&mut self, anchor: usize, done: &CompleteValue) -> Result<(), ParseRefusal> {
+    fn store_anchor(&mut self, anchor: usize, done: &CompleteValue) -> Result<(), ParseRefusal> {
         if anchor > 0 {
             self.reading.count(done.size)?;
             let known = AnchoredValue { value: done.value.clone(), size: done.size, height: done.height };
@@ -253,22 +253,22 @@ impl Builder<'_> {
                 for source in sources {
                     match source {
                         SpecNode::Object(_) => self.merge(members, source)?,
-                        _ => self.not_a_map(),
+                        _ => self.warn_invalid_merge(),
                     }
                 }
             }
-            _ => self.not_a_map(),
+            _ => self.warn_invalid_merge(),
         }
         Ok(())
     }
 
-    fn not_a_map(&mut self) {
+    fn warn_invalid_merge(&mut self) {
         let message = "`<<` needs a map or a list of maps; it was left out".to_owned();
         self.reading.warn(self.pointer(), "odd-merge", message);
     }
 
     /// Puts a complete value where it belongs: the root, a list, a key, or the value of a key.
-    fn place(&mut self, done: CompleteValue) {
+    fn attach(&mut self, done: CompleteValue) {
         let Some(open) = self.open.last_mut() else {
             self.root.get_or_insert(done.value);
             return;
@@ -284,13 +284,13 @@ impl Builder<'_> {
                     let name = match (done.text, &done.value) {
                         (Some((text, true)), _) if &*text == "<<" => Key::Merge,
                         (Some((text, _)), _) => Key::Name(text),
-                        (None, SpecNode::Array(_) | SpecNode::Object(_)) => Key::Odd,
+                        (None, SpecNode::Array(_) | SpecNode::Object(_)) => Key::Unsupported,
                         (None, other) => Key::Name(other.to_string().into()),
                     };
                     *key = Some(name);
                 }
                 Some(Key::Merge) => merged.push(done.value),
-                Some(Key::Odd) => odd = true,
+                Some(Key::Unsupported) => odd = true,
                 Some(Key::Name(name)) => {
                     if members.contains_key(&name) {
                         twice = Some(name.clone());
@@ -328,16 +328,16 @@ impl Builder<'_> {
 }
 
 /// A scalar's value: by its tag, else a string if it has quotes, else by its looks.
-fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> SpecNode {
+fn resolve_scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> SpecNode {
     if let Some(tag) = tag.filter(|tag| tag.is_yaml_core_schema()) {
         match tag.suffix.as_str() {
             "str" | "binary" => return SpecNode::String(text.into()),
-            "int" | "float" | "bool" | "null" => return scalar::plain(text),
+            "int" | "float" | "bool" | "null" => return scalar::parse_plain_scalar(text),
             _ => {}
         }
     }
     match style {
-        ScalarStyle::Plain => scalar::plain(text),
+        ScalarStyle::Plain => scalar::parse_plain_scalar(text),
         _ => SpecNode::String(text.into()),
     }
 }

@@ -25,15 +25,15 @@ impl From<&Marker> for TextPlace {
 pub(super) struct StopPlace {
     pub(super) error: TextPlace,
     /// The end of the last event.
-    told: TextPlace,
+    last_event_end: TextPlace,
     /// How many lists and maps in brackets were open there.
     brackets: usize,
 }
 
 impl StopPlace {
     /// Takes notice of an event.
-    pub(super) fn pass(&mut self, event: &Event<'_>, span: Span) {
-        self.told = TextPlace::from(&span.end);
+    pub(super) fn record_event(&mut self, event: &Event<'_>, span: Span) {
+        self.last_event_end = TextPlace::from(&span.end);
         match event {
             // Nothing but brackets can be inside of brackets. Outside, the beginning of a list or a map is a place without
             // any text, unless it is a bracket.
@@ -47,22 +47,22 @@ impl StopPlace {
         }
     }
 
-    pub(super) fn then_stopped(self, error: &Marker) -> Self {
+    pub(super) fn with_error(self, error: &Marker) -> Self {
         Self { error: TextPlace::from(error), ..self }
     }
 
     /// Whether the line consists of closing brackets, and there is something for them to close.
     pub(super) fn is_closing_bracket(&self, text: &str) -> bool {
-        self.brackets_before(text).is_some_and(|open| open > 0)
+        self.open_brackets(text).is_some_and(|open| open > 0)
     }
 
-    fn brackets_before(&self, text: &str) -> Option<usize> {
-        let (end, _) = place(text, self.error)?;
+    fn open_brackets(&self, text: &str) -> Option<usize> {
+        let (end, _) = locate(text, self.error)?;
         let line = text.get(..end)?.rfind('\n').map_or(0, |at| at + 1);
         if !is_closing_line(text.get(line..)?.split('\n').next()?) {
             return None;
         }
-        let (start, _) = place(text, self.told)?;
+        let (start, _) = locate(text, self.last_event_end)?;
         let mut scanner = Scanner { text: text.get(..end)?.as_bytes(), at: start.min(end) };
         let mut open = self.brackets;
         while let Some(token) = scanner.next() {
@@ -76,7 +76,7 @@ impl StopPlace {
 }
 
 /// The text with lines of nothing but closing brackets far to the right.
-pub(super) fn with_brackets_indented(text: &str) -> String {
+pub(super) fn indent_closing_brackets(text: &str) -> String {
     let mut shifted = String::with_capacity(text.len() + 1_000);
     for line in text.split_inclusive('\n') {
         if is_closing_line(line) {
@@ -95,7 +95,7 @@ fn is_closing_line(line: &str) -> bool {
 /// The text with `null` for whatever is nested deeper than the parser goes, from this bracket to the end of the
 /// outermost one around it. Nothing if there is no bracket here, or not as many of them are closed.
 pub(super) fn drop_deep_brackets(text: &str, at: TextPlace) -> Option<String> {
-    let (start, found) = place(text, at)?;
+    let (start, found) = locate(text, at)?;
     if !matches!(found, '[' | '{') {
         return None;
     }
@@ -128,8 +128,8 @@ pub(super) fn drop_deep_brackets(text: &str, at: TextPlace) -> Option<String> {
 
 /// The text with all further lines of the quoted one that begins here put to the right of what its own line begins with:
 /// how far does not count in it. Nothing if they are there already, or if that takes more than `most` bytes.
-pub(super) fn with_quoted_lines_indented(text: &str, at: TextPlace, most: usize) -> Option<String> {
-    let (start, quote) = place(text, at)?;
+pub(super) fn indent_quoted_lines(text: &str, at: TextPlace, most: usize) -> Option<String> {
+    let (start, quote) = locate(text, at)?;
     let quote = u8::try_from(quote).ok().filter(|quote| matches!(quote, b'"' | b'\''))?;
     let mut scanner = Scanner { text: text.as_bytes(), at: start + 1 };
     scanner.skip_quoted(quote)?;
@@ -146,7 +146,7 @@ pub(super) fn with_quoted_lines_indented(text: &str, at: TextPlace, most: usize)
 }
 
 /// The byte at which a place is, and what stands there.
-fn place(text: &str, at: TextPlace) -> Option<(usize, char)> {
+fn locate(text: &str, at: TextPlace) -> Option<(usize, char)> {
     let before: usize = text.split_inclusive('\n').take(at.line.checked_sub(1)?).map(str::len).sum();
     let (within, found) = text.get(before..)?.char_indices().nth(at.column)?;
     Some((before + within, found))
@@ -177,7 +177,7 @@ impl Scanner<'_> {
                     self.skip_quoted(here)?;
                     may_begin = false;
                 }
-                b'#' if self.follows_a_blank() => self.skip_line(),
+                b'#' if self.follows_whitespace() => self.skip_line(),
                 b',' | b':' => may_begin = true,
                 b' ' | b'\t' | b'\n' | b'\r' => {}
                 _ => may_begin = false,
@@ -200,7 +200,7 @@ impl Scanner<'_> {
         }
     }
 
-    fn follows_a_blank(&self) -> bool {
+    fn follows_whitespace(&self) -> bool {
         let before = self.at.checked_sub(2).and_then(|at| self.text.get(at));
         before.is_none_or(|before| before.is_ascii_whitespace())
     }

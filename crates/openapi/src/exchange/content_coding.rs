@@ -41,19 +41,18 @@ impl ContentCoding {
     }
 
     /// At most so many bytes of what was compressed: a few bytes can stand for any number of them.
-    pub(super) fn unpack(self, bytes: &[u8], most: usize) -> io::Result<DecodedBody> {
+    pub(super) fn decode(self, bytes: &[u8], most: usize) -> io::Result<DecodedBody> {
         match self {
             Self::Identity => Ok(DecodedBody { bytes: bytes.to_vec(), cut: false }),
-            Self::Gzip => read(MultiGzDecoder::new(bytes), most),
+            Self::Gzip => read_limited(MultiGzDecoder::new(bytes), most),
             // The name means zlib, but some servers leave its head out.
-            Self::Deflate => {
-                read(ZlibDecoder::new(bytes), most).or_else(|_| read(DeflateDecoder::new(bytes), most))
-            }
+            Self::Deflate => read_limited(ZlibDecoder::new(bytes), most)
+                .or_else(|_| read_limited(DeflateDecoder::new(bytes), most)),
         }
     }
 }
 
-fn read(decoder: impl Read, most: usize) -> io::Result<DecodedBody> {
+fn read_limited(decoder: impl Read, most: usize) -> io::Result<DecodedBody> {
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
     decoder.take(limit).read_to_end(&mut bytes)?;
@@ -108,12 +107,12 @@ mod tests {
         }
         let gzip = gzip.finish().unwrap();
         let whole = DecodedBody { bytes: text.clone(), cut: false };
-        assert_eq!(ContentCoding::Gzip.unpack(&gzip, text.len()).unwrap(), whole);
-        assert_eq!(ContentCoding::Deflate.unpack(&zlib.finish().unwrap(), text.len()).unwrap(), whole);
-        assert_eq!(ContentCoding::Deflate.unpack(&deflate.finish().unwrap(), text.len()).unwrap(), whole);
+        assert_eq!(ContentCoding::Gzip.decode(&gzip, text.len()).unwrap(), whole);
+        assert_eq!(ContentCoding::Deflate.decode(&zlib.finish().unwrap(), text.len()).unwrap(), whole);
+        assert_eq!(ContentCoding::Deflate.decode(&deflate.finish().unwrap(), text.len()).unwrap(), whole);
         let part = DecodedBody { bytes: text[..5_999].to_vec(), cut: true };
-        assert_eq!(ContentCoding::Gzip.unpack(&gzip, 5_999).unwrap(), part);
-        assert!(ContentCoding::Gzip.unpack(&gzip[..gzip.len() / 2], 10_000).is_err());
-        assert!(ContentCoding::Gzip.unpack(b"not gzip", 10_000).is_err());
+        assert_eq!(ContentCoding::Gzip.decode(&gzip, 5_999).unwrap(), part);
+        assert!(ContentCoding::Gzip.decode(&gzip[..gzip.len() / 2], 10_000).is_err());
+        assert!(ContentCoding::Gzip.decode(b"not gzip", 10_000).is_err());
     }
 }

@@ -25,11 +25,11 @@ pub(super) fn is_idempotent(method: &Method) -> bool {
     matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" | "QUERY")
 }
 
-pub(super) fn redirected(response: &Response, method: &Method, from: &Url) -> Redirect {
-    decide(response.status(), response.headers(), method, from)
+pub(super) fn response_redirect(response: &Response, method: &Method, from: &Url) -> Redirect {
+    classify_redirect(response.status(), response.headers(), method, from)
 }
 
-fn decide(status: StatusCode, headers: &HeaderMap, method: &Method, from: &Url) -> Redirect {
+fn classify_redirect(status: StatusCode, headers: &HeaderMap, method: &Method, from: &Url) -> Redirect {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Redirect::No;
     }
@@ -79,12 +79,12 @@ mod tests {
     use http::{HeaderMap, HeaderValue, Method, StatusCode};
     use reqwest::Url;
 
-    use super::{Redirect, decide, retry_delay};
+    use super::{Redirect, classify_redirect, retry_delay};
 
     fn led(status: u16, method: &Method, to: &str) -> Redirect {
         let from = Url::parse("https://api.example.com/v1/a?x=1").unwrap();
         let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_str(to).unwrap())]);
-        decide(StatusCode::from_u16(status).unwrap(), &headers, method, &from)
+        classify_redirect(StatusCode::from_u16(status).unwrap(), &headers, method, &from)
     }
 
     #[test]

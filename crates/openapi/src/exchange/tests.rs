@@ -42,7 +42,7 @@ impl Stage {
         settings.base_url = Some(url.to_owned());
         let named = AllowedHosts::new([&Url::parse(url).unwrap()], &[]);
         Self {
-            http: fake_server::http(),
+            http: fake_server::http_clients(),
             settings,
             named,
             tokens: Arc::default(),
@@ -76,7 +76,7 @@ impl Stage {
         let call = SourceCall {
             headers,
             deadline: Deadline::after(Duration::from_secs(60)),
-            ..SourceCall::new(ExecutionId::fresh()?, target, Principal::owner())
+            ..SourceCall::new(ExecutionId::generate()?, target, Principal::owner())
         };
         let exchange = HttpExchange {
             http: &self.http,

@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use super::{blocking_fetcher, document_fetcher};
 use crate::clients::HttpClients;
 use crate::document::{DocumentLocation, FetchFn, LoadSettings, load};
-use crate::fake_server::{FakeServer, StaticResolver, answer, http, json, tls};
+use crate::fake_server::{FakeServer, StaticResolver, answer, http_clients, json, tls_config};
 use crate::host_policy::AllowedHosts;
 
 /// What a thread that may wait gets.
@@ -34,7 +34,7 @@ async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
     let document = json!({"openapi": "3.1.0", "paths": {"/": {"get": {"parameters": parameters, "responses": {"204": {}}}}}});
     let location = DocumentLocation::Text { text: document.to_string(), folder: None };
     let settings = LoadSettings {
-        fetch: Some(document_fetcher("document.json", http(), Handle::current())),
+        fetch: Some(document_fetcher("document.json", http_clients(), Handle::current())),
         follow_network_references: true,
         ..LoadSettings::default()
     };
@@ -45,7 +45,7 @@ async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
     let told: Vec<&str> = conversion.diagnostics.iter().map(|found| found.message.as_str()).collect();
     assert_eq!((conversion.operations.len(), told.len()), (1, 5), "{told:?}");
     assert!(told.iter().all(|told| told.contains(INSIDE)), "{told:?}");
-    assert_eq!(fake.lines(), [""; 0]);
+    assert_eq!(fake.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn the_host_that_a_person_has_named_may_be_inside_and_redirect_to_itself()
     .await;
     let document = format!("{}/a", fake.url());
     assert_eq!(
-        fetched(document_fetcher(&document, http(), Handle::current()), &document).await,
+        fetched(document_fetcher(&document, http_clients(), Handle::current()), &document).await,
         Ok("\"GET /b/c\"".to_owned())
     );
 }
@@ -69,16 +69,18 @@ async fn a_redirect_to_an_inside_address_is_not_followed() {
     let fake = FakeServer::start(move |_, _| answer("302 Found", &location, "")).await;
     let named = AllowedHosts::new([], &[format!("127.0.0.1:{}", fake.port)]);
     let address = format!("{}/s.json", fake.url());
-    let error = fetched(blocking_fetcher(named, http(), Handle::current()), &address).await.unwrap_err();
+    let error =
+        fetched(blocking_fetcher(named, http_clients(), Handle::current()), &address).await.unwrap_err();
     assert_eq!(error, format!("the document names {}, {INSIDE}", inside.url()));
-    assert_eq!((fake.lines().len(), inside.lines().len()), (1, 0));
+    assert_eq!((fake.request_lines().len(), inside.request_lines().len()), (1, 0));
     for location in ["file:///etc/passwd", "ftp://127.0.0.1/"] {
         let fake =
             FakeServer::start(move |_, _| answer("302 Found", &format!("location: {location}\r\n"), ""))
                 .await;
         let document = fake.url();
-        let error =
-            fetched(document_fetcher(&document, http(), Handle::current()), &document).await.unwrap_err();
+        let error = fetched(document_fetcher(&document, http_clients(), Handle::current()), &document)
+            .await
+            .unwrap_err();
         assert!(error.ends_with("is no address that starts with http:// or https://"), "{error}");
     }
 }
@@ -87,18 +89,19 @@ async fn a_redirect_to_an_inside_address_is_not_followed() {
 async fn a_name_that_leads_inside_is_not_fetched_from() {
     let fake = FakeServer::start(|_, _| json("{}")).await;
     let names = StaticResolver(vec![[127, 0, 0, 1].into(), [169, 254, 169, 254].into()]);
-    let leading = HttpClients::with_resolver(names, &tls());
+    let leading = HttpClients::with_resolver(names, &tls_config());
     let fetch = document_fetcher("document.json", leading.unwrap(), Handle::current());
     let error = fetched(fetch, &format!("http://schemas.example.com:{}/s", fake.port)).await.unwrap_err();
     assert!(error.ends_with("its name leads to this machine, a private network or the like"), "{error}");
-    assert_eq!(fake.lines(), [""; 0]);
+    assert_eq!(fake.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
 async fn going_round_in_circles_ends() {
     let fake = FakeServer::start(|_, _| answer("307 Temporary Redirect", "location: /a\r\n", "")).await;
     let document = fake.url();
-    let error = fetched(document_fetcher(&document, http(), Handle::current()), &document).await.unwrap_err();
+    let error =
+        fetched(document_fetcher(&document, http_clients(), Handle::current()), &document).await.unwrap_err();
     assert_eq!(error, format!("{document} led elsewhere more than 5 times"));
-    assert_eq!(fake.lines().len(), 6);
+    assert_eq!(fake.request_lines().len(), 6);
 }

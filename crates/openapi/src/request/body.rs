@@ -37,16 +37,19 @@ pub(super) struct BodyInputMember<'a> {
 }
 
 /// The body, if there is one.
-pub(super) fn body(operation: &Operation, given: &Object) -> Result<Option<Payload>, RequestBuildError> {
+pub(super) fn build_body(
+    operation: &Operation,
+    given: &Object,
+) -> Result<Option<Payload>, RequestBuildError> {
     let Some(body) = &operation.body else { return Ok(None) };
-    let Some(said) = said(operation, body, given) else { return Ok(None) };
+    let Some(said) = body_input(operation, body, given) else { return Ok(None) };
     let bytes = match body.encoding {
-        BodyEncoding::Json => json(&said),
-        BodyEncoding::Form => form(body, &said),
+        BodyEncoding::Json => encode_json(&said),
+        BodyEncoding::Form => encode_form(body, &said),
         BodyEncoding::Multipart => return multipart::write(body, &said).map(Some),
         BodyEncoding::Text => match &said {
             BodyInput::Whole { value, .. } => to_plain_text(value).unwrap_or_default().into_bytes(),
-            BodyInput::Members(_) => json(&said),
+            BodyInput::Members(_) => encode_json(&said),
         },
         BodyEncoding::Bytes => {
             let BodyInput::Whole { property, value } = said else {
@@ -54,14 +57,14 @@ pub(super) fn body(operation: &Operation, given: &Object) -> Result<Option<Paylo
             };
             let file = FileArgument::read(value)
                 .map_err(|why| RequestBuildError::Argument(property.to_owned(), why))?;
-            let content_type = concrete(&body.media_type)
+            let content_type = concrete_media_type(&body.media_type)
                 .map(str::to_owned)
                 .or(file.content_type)
                 .unwrap_or_else(|| "application/octet-stream".to_owned());
             return Ok(Some(Payload { content_type, bytes: file.bytes.into() }));
         }
     };
-    let content_type = match (concrete(&body.media_type), body.encoding) {
+    let content_type = match (concrete_media_type(&body.media_type), body.encoding) {
         (Some(media_type), _) => media_type.to_owned(),
         (None, BodyEncoding::Text) => "text/plain; charset=utf-8".to_owned(),
         (None, _) => "application/json".to_owned(),
@@ -70,13 +73,17 @@ pub(super) fn body(operation: &Operation, given: &Object) -> Result<Option<Paylo
 }
 
 /// A media type that can be sent; one with a wildcard cannot.
-pub(super) fn concrete(media_type: &str) -> Option<&str> {
+pub(super) fn concrete_media_type(media_type: &str) -> Option<&str> {
     let fine = !media_type.contains('*') && media_type.contains('/');
     fine.then_some(media_type)
 }
 
 /// Nothing where nothing was said and nothing has to be.
-fn said<'a>(operation: &'a Operation, body: &OperationBody, given: &'a Object) -> Option<BodyInput<'a>> {
+fn body_input<'a>(
+    operation: &'a Operation,
+    body: &OperationBody,
+    given: &'a Object,
+) -> Option<BodyInput<'a>> {
     let whole = operation.arguments.iter().find(|argument| argument.place == ArgumentLocation::Body);
     if let Some(whole) = whole {
         let property = whole.property.as_str();
@@ -92,7 +99,7 @@ fn said<'a>(operation: &'a Operation, body: &OperationBody, given: &'a Object) -
     (body.required || !members.is_empty()).then_some(BodyInput::Members(members))
 }
 
-fn json(said: &BodyInput<'_>) -> Vec<u8> {
+fn encode_json(said: &BodyInput<'_>) -> Vec<u8> {
     match said {
         BodyInput::Whole { value, .. } => value.get().as_bytes().to_vec(),
         BodyInput::Members(members) => {
@@ -105,9 +112,10 @@ fn json(said: &BodyInput<'_>) -> Vec<u8> {
     }
 }
 
-fn form(body: &OperationBody, said: &BodyInput<'_>) -> Vec<u8> {
+fn encode_form(body: &OperationBody, said: &BodyInput<'_>) -> Vec<u8> {
     let usual = FieldEncoding::default();
-    let field = |name: &str, value: &RawValue| fields(name, value, body.fields.get(name).unwrap_or(&usual));
+    let field =
+        |name: &str, value: &RawValue| encode_field(name, value, body.fields.get(name).unwrap_or(&usual));
     let pairs: Vec<String> = match said {
         BodyInput::Members(members) => {
             members.iter().flat_map(|member| field(member.name, member.value)).collect()
@@ -124,7 +132,7 @@ fn form(body: &OperationBody, said: &BodyInput<'_>) -> Vec<u8> {
 }
 
 /// One member of a form: a list is the name again and again, an object is JSON, unless the document says otherwise.
-fn fields(name: &str, value: &RawValue, how: &FieldEncoding) -> Vec<String> {
+fn encode_field(name: &str, value: &RawValue, how: &FieldEncoding) -> Vec<String> {
     let as_json = how.content_type.as_deref().is_some_and(is_json);
     let writing = ParameterSerializer {
         name,
@@ -135,8 +143,8 @@ fn fields(name: &str, value: &RawValue, how: &FieldEncoding) -> Vec<String> {
     let styled = how.style.is_some() || how.explode.is_some();
     let pair = |(name, value): (String, String)| format!("{name}={value}");
     if as_json || (!styled && value.get().starts_with('{')) {
-        let text = super::escape::escaped(value.get(), EncodeSet::Unreserved);
-        return vec![pair((super::escape::escaped(name, EncodeSet::Unreserved), text))];
+        let text = super::escape::percent_encode(value.get(), EncodeSet::Unreserved);
+        return vec![pair((super::escape::percent_encode(name, EncodeSet::Unreserved), text))];
     }
-    writing.pairs(value).into_iter().map(pair).collect()
+    writing.serialize_pairs(value).into_iter().map(pair).collect()
 }

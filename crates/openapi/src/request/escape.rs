@@ -47,7 +47,7 @@ impl EncodeSet {
 }
 
 /// Adds a text, encoded.
-pub(crate) fn escape(text: &str, allow: EncodeSet, to: &mut String) {
+pub(crate) fn percent_encode_into(text: &str, allow: EncodeSet, to: &mut String) {
     if allow == EncodeSet::Everything {
         to.push_str(text);
         return;
@@ -66,15 +66,15 @@ pub(crate) fn escape(text: &str, allow: EncodeSet, to: &mut String) {
     }
 }
 
-pub(crate) fn escaped(text: &str, allow: EncodeSet) -> String {
+pub(crate) fn percent_encode(text: &str, allow: EncodeSet) -> String {
     let mut to = String::with_capacity(text.len());
-    escape(text, allow, &mut to);
+    percent_encode_into(text, allow, &mut to);
     to
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EncodeSet, escaped};
+    use super::{EncodeSet, percent_encode};
 
     #[test]
     fn each_place_keeps_what_has_no_meaning_there() {
@@ -86,14 +86,14 @@ mod tests {
                 ("query", EncodeSet::ReservedInQuery),
                 ("literal", EncodeSet::Literal),
             ]
-            .map(|(name, allow)| format!("{name:10} {}", escaped(all, allow)))
+            .map(|(name, allow)| format!("{name:10} {}", percent_encode(all, allow)))
             .join("\n")
         );
     }
 
     #[test]
     fn what_is_encoded_already_stays_so_only_where_reserved_characters_do() {
-        assert_eq!(escaped("50%25 %zz", EncodeSet::Unreserved), "50%2525%20%25zz");
-        assert_eq!(escaped("50%25 %zz%2", EncodeSet::ReservedInQuery), "50%25%20%25zz%252");
+        assert_eq!(percent_encode("50%25 %zz", EncodeSet::Unreserved), "50%2525%20%25zz");
+        assert_eq!(percent_encode("50%25 %zz%2", EncodeSet::ReservedInQuery), "50%25%20%25zz%252");
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn operation(method: Method, path: &str) -> Operation {
         body: None,
         wrapping: ResultWrapping::Never,
         output: Arc::default(),
-        answer_rules: Vec::new(),
+        response_rules: Vec::new(),
         produces: Vec::new(),
         security: Vec::new(),
         tags: Vec::new(),

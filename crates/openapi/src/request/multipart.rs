@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::body::{BodyInput, Payload, concrete};
+use super::body::{BodyInput, Payload, concrete_media_type};
 use super::file::FileArgument;
 use super::shallow_value::{ShallowValue, to_plain_text};
 use super::{RequestBuildError, is_json};
@@ -16,7 +16,7 @@ pub(super) fn write(body: &OperationBody, said: &BodyInput<'_>) -> Result<Payloa
         BodyInput::Members(members) => {
             for member in members {
                 let wrong = |why| RequestBuildError::Argument(member.property.to_owned(), why);
-                parts.field(member.name, member.value, how(member.name)).map_err(wrong)?;
+                parts.write_field(member.name, member.value, how(member.name)).map_err(wrong)?;
             }
         }
         BodyInput::Whole { property, value } => {
@@ -30,13 +30,14 @@ pub(super) fn write(body: &OperationBody, said: &BodyInput<'_>) -> Result<Payloa
                 let wrong = |why: String| {
                     RequestBuildError::Argument((*property).to_owned(), format!("has {name}, which {why}"))
                 };
-                parts.field(name, value, how(name)).map_err(wrong)?;
+                parts.write_field(name, value, how(name)).map_err(wrong)?;
             }
         }
     }
-    let kind = body.media_type.split(';').next().and_then(concrete).unwrap_or("multipart/form-data");
+    let kind =
+        body.media_type.split(';').next().and_then(concrete_media_type).unwrap_or("multipart/form-data");
     let content_type = format!("{}; boundary={}", kind.trim(), parts.boundary);
-    Ok(Payload { content_type, bytes: parts.end().into() })
+    Ok(Payload { content_type, bytes: parts.finish().into() })
 }
 
 /// Not to be guessed, so that no file can hold it.
@@ -52,7 +53,7 @@ struct MultipartWriter {
 
 impl MultipartWriter {
     /// A list is one part for each of its items, unless the document says how to write it as one.
-    fn field(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
+    fn write_field(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
         let as_json = how.content_type.as_deref().is_some_and(is_json);
         if let ShallowValue::List(items) = ShallowValue::read(value)
             && !as_json
@@ -67,16 +68,16 @@ impl MultipartWriter {
             };
             if let Some(delimiter) = delimiter {
                 let items: Vec<String> = items.into_iter().filter_map(to_plain_text).collect();
-                self.part(name, None, None, items.join(delimiter).as_bytes());
+                self.write_part(name, None, None, items.join(delimiter).as_bytes());
                 return Ok(());
             }
-            return items.into_iter().try_for_each(|item| self.one(name, item, how));
+            return items.into_iter().try_for_each(|item| self.write_value(name, item, how));
         }
-        self.one(name, value, how)
+        self.write_value(name, value, how)
     }
 
-    fn one(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
-        let said = how.content_type.as_deref().and_then(first);
+    fn write_value(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
+        let said = how.content_type.as_deref().and_then(first_media_type);
         if how.file {
             if value.get() == "null" {
                 return Ok(());
@@ -88,27 +89,32 @@ impl MultipartWriter {
                 return Err("has a content type that cannot be sent".to_owned());
             }
             let filename = file.filename.unwrap_or_else(|| name.to_owned());
-            self.part(name, Some(&filename), Some(content_type), &file.bytes);
+            self.write_part(name, Some(&filename), Some(content_type), &file.bytes);
             return Ok(());
         }
         let is_object = value.get().starts_with(['{', '[']);
         match said {
-            Some(kind) if is_json(kind) => self.part(name, None, Some(kind), value.get().as_bytes()),
-            None if is_object => self.part(name, None, Some("application/json"), value.get().as_bytes()),
+            Some(kind) if is_json(kind) => self.write_part(name, None, Some(kind), value.get().as_bytes()),
+            None if is_object => {
+                self.write_part(name, None, Some("application/json"), value.get().as_bytes())
+            }
             kind => {
                 if let Some(text) = to_plain_text(value) {
-                    self.part(name, None, kind, text.as_bytes());
+                    self.write_part(name, None, kind, text.as_bytes());
                 }
             }
         }
         Ok(())
     }
 
-    fn part(&mut self, name: &str, filename: Option<&str>, content_type: Option<&str>, bytes: &[u8]) {
-        let mut head =
-            format!("--{}\r\ncontent-disposition: form-data; name=\"{}\"", self.boundary, quoted(name));
+    fn write_part(&mut self, name: &str, filename: Option<&str>, content_type: Option<&str>, bytes: &[u8]) {
+        let mut head = format!(
+            "--{}\r\ncontent-disposition: form-data; name=\"{}\"",
+            self.boundary,
+            escape_quoted(name)
+        );
         if let Some(filename) = filename {
-            head.push_str(&format!("; filename=\"{}\"", quoted(filename)));
+            head.push_str(&format!("; filename=\"{}\"", escape_quoted(filename)));
         }
         if let Some(content_type) = content_type {
             head.push_str("\r\ncontent-type: ");
@@ -120,21 +126,21 @@ impl MultipartWriter {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    fn end(mut self) -> Vec<u8> {
+    fn finish(mut self) -> Vec<u8> {
         self.bytes.extend_from_slice(format!("--{}--\r\n", self.boundary).as_bytes());
         self.bytes
     }
 }
 
 /// As browsers write names: what would end the name, or the line, is encoded.
-fn quoted(text: &str) -> String {
+fn escape_quoted(text: &str) -> String {
     text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A").replace('\0', "%00")
 }
 
 /// The first media type of a list that can be sent, if it holds nothing that a header cannot.
-fn first(list: &str) -> Option<&str> {
+fn first_media_type(list: &str) -> Option<&str> {
     let fine = |kind: &&str| kind.bytes().all(|byte| (b' '..0x7f).contains(&byte));
-    list.split(',').map(str::trim).filter(fine).find_map(concrete)
+    list.split(',').map(str::trim).filter(fine).find_map(concrete_media_type)
 }
 
 #[cfg(test)]

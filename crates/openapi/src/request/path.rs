@@ -3,9 +3,9 @@
 
 use toolyard_hub::json::Object;
 
-use super::escape::{EncodeSet, escape, escaped};
+use super::escape::{EncodeSet, percent_encode, percent_encode_into};
 use super::styles::ParameterSerializer;
-use super::{RequestBuildError, content};
+use super::{RequestBuildError, serialize_content};
 use crate::operation::{Argument, ArgumentLocation, Operation};
 
 /// The path and the query that a document's path makes. Some documents write a query there.
@@ -35,10 +35,10 @@ impl PathExpander<'_> {
     fn fill(&self, template: &str) -> Result<String, RequestBuildError> {
         let mut filled = String::with_capacity(template.len() + 16);
         let mut rest = template;
-        while let Some((before, name, after)) = next(rest) {
-            escape(before, EncodeSet::Literal, &mut filled);
+        while let Some((before, name, after)) = next_placeholder(rest) {
+            percent_encode_into(before, EncodeSet::Literal, &mut filled);
             match self.argument(name) {
-                Some(argument) => filled.push_str(&self.value(argument)?),
+                Some(argument) => filled.push_str(&self.serialize_argument(argument)?),
                 None => {
                     return Err(RequestBuildError::Document(format!(
                         "its path names {{{name}}}, which is no parameter"
@@ -47,7 +47,7 @@ impl PathExpander<'_> {
             }
             rest = after;
         }
-        escape(rest, EncodeSet::Literal, &mut filled);
+        percent_encode_into(rest, EncodeSet::Literal, &mut filled);
         Ok(filled)
     }
 
@@ -56,13 +56,13 @@ impl PathExpander<'_> {
         arguments.find(|argument| argument.place == ArgumentLocation::Path && argument.wire_name == name)
     }
 
-    fn value(&self, argument: &Argument) -> Result<String, RequestBuildError> {
+    fn serialize_argument(&self, argument: &Argument) -> Result<String, RequestBuildError> {
         let wrong = |why: &str| RequestBuildError::Argument(argument.property.clone(), why.to_owned());
         let raw =
             self.given.get(&argument.property).ok_or_else(|| wrong("is missing: it is part of the path"))?;
         let allow = EncodeSet::in_path(argument.allow_reserved);
         let value = match &argument.content {
-            Some(media_type) => content(media_type, raw).map(|text| escaped(&text, allow)),
+            Some(media_type) => serialize_content(media_type, raw).map(|text| percent_encode(&text, allow)),
             None => {
                 let (style, explode) = (argument.style, argument.explode);
                 ParameterSerializer { name: &argument.wire_name, style, explode, allow }.serialize_text(raw)
@@ -76,7 +76,7 @@ impl PathExpander<'_> {
 }
 
 /// The next `{name}` of a template, with what stands before and after it.
-fn next(template: &str) -> Option<(&str, &str, &str)> {
+fn next_placeholder(template: &str) -> Option<(&str, &str, &str)> {
     let start = template.find('{')?;
     let end = start + template[start..].find('}')?;
     Some((&template[..start], &template[start + 1..end], &template[end + 1..]))

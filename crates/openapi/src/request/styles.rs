@@ -3,7 +3,7 @@
 
 use serde_json::value::RawValue;
 
-use super::escape::{EncodeSet, escape, escaped};
+use super::escape::{EncodeSet, percent_encode, percent_encode_into};
 use super::shallow_value::{ShallowValue, to_plain_text};
 use crate::operation::ParameterStyle;
 
@@ -57,7 +57,7 @@ impl ParameterSerializer<'_> {
     /// In a path or a header, where a value is one piece of text. Nothing where there is no value.
     pub(crate) fn serialize_text(&self, raw: &RawValue) -> Option<String> {
         let parts = StyleValue::read(raw).filter(|parts| !parts.is_empty())?;
-        let name = escaped(self.name, self.allow);
+        let name = percent_encode(self.name, self.allow);
         let mut piece = String::new();
         let (start, between) = match (self.style, self.explode) {
             (ParameterStyle::Label, true) => (".", "."),
@@ -81,7 +81,7 @@ impl ParameterSerializer<'_> {
                     piece.push_str(&name);
                     piece.push_str(if text.is_empty() { "" } else { "=" });
                 }
-                escape(text, self.allow, &mut piece);
+                percent_encode_into(text, self.allow, &mut piece);
             }
             StyleValue::List(items) => {
                 for (at, item) in items.iter().enumerate() {
@@ -90,15 +90,15 @@ impl ParameterSerializer<'_> {
                         piece.push_str(&name);
                         piece.push_str(if item.is_empty() { "" } else { "=" });
                     }
-                    escape(item, self.allow, &mut piece);
+                    percent_encode_into(item, self.allow, &mut piece);
                 }
             }
             StyleValue::Members(members) => {
                 for (at, (member, value)) in members.iter().enumerate() {
                     piece.push_str(if at > 0 { between } else { "" });
-                    escape(member, self.allow, &mut piece);
+                    percent_encode_into(member, self.allow, &mut piece);
                     piece.push_str(if self.explode { "=" } else { "," });
-                    escape(value, self.allow, &mut piece);
+                    percent_encode_into(value, self.allow, &mut piece);
                 }
             }
         }
@@ -106,15 +106,15 @@ impl ParameterSerializer<'_> {
     }
 
     /// In a query, a cookie or a form: pairs, encoded already.
-    pub(crate) fn pairs(&self, raw: &RawValue) -> Vec<(String, String)> {
-        let name = escaped(self.name, EncodeSet::Unreserved);
+    pub(crate) fn serialize_pairs(&self, raw: &RawValue) -> Vec<(String, String)> {
+        let name = percent_encode(self.name, EncodeSet::Unreserved);
         if self.style == ParameterStyle::DeepObject && raw.get().starts_with(['{', '[']) {
             let mut pairs = Vec::new();
-            self.deep(&name, raw, 0, &mut pairs);
+            self.serialize_deep_object(&name, raw, 0, &mut pairs);
             return pairs;
         }
         let Some(parts) = StyleValue::read(raw).filter(|parts| !parts.is_empty()) else { return Vec::new() };
-        let value = |text: &str| escaped(text, self.allow);
+        let value = |text: &str| percent_encode(text, self.allow);
         let between = match self.style {
             ParameterStyle::SpaceDelimited => "%20",
             ParameterStyle::PipeDelimited => "%7C",
@@ -132,7 +132,7 @@ impl ParameterSerializer<'_> {
             }
             StyleValue::Members(members) if self.explode => members
                 .iter()
-                .map(|(name, text)| (escaped(name, EncodeSet::Unreserved), value(text)))
+                .map(|(name, text)| (percent_encode(name, EncodeSet::Unreserved), value(text)))
                 .collect(),
             StyleValue::Members(members) => {
                 let flat: Vec<String> =
@@ -144,24 +144,31 @@ impl ParameterSerializer<'_> {
 
     /// `name[member]=value`, and further down `name[member][0]=value`. The specification leaves open what is below the
     /// first level; this is what the servers do that go further.
-    fn deep(&self, name: &str, raw: &RawValue, depth: usize, pairs: &mut Vec<(String, String)>) {
+    fn serialize_deep_object(
+        &self,
+        name: &str,
+        raw: &RawValue,
+        depth: usize,
+        pairs: &mut Vec<(String, String)>,
+    ) {
         if depth >= DEEPEST {
-            pairs.push((name.to_owned(), escaped(raw.get(), self.allow)));
+            pairs.push((name.to_owned(), percent_encode(raw.get(), self.allow)));
             return;
         }
         match ShallowValue::read(raw) {
             ShallowValue::Object(members) => {
                 for (member, value) in &members {
-                    let below = format!("{name}%5B{}%5D", escaped(member, EncodeSet::Unreserved));
-                    self.deep(&below, value, depth + 1, pairs);
+                    let below = format!("{name}%5B{}%5D", percent_encode(member, EncodeSet::Unreserved));
+                    self.serialize_deep_object(&below, value, depth + 1, pairs);
                 }
             }
             ShallowValue::List(items) => {
                 for (at, item) in items.iter().enumerate() {
-                    self.deep(&format!("{name}%5B{at}%5D"), item, depth + 1, pairs);
+                    self.serialize_deep_object(&format!("{name}%5B{at}%5D"), item, depth + 1, pairs);
                 }
             }
-            _ => pairs.extend(to_plain_text(raw).map(|text| (name.to_owned(), escaped(&text, self.allow)))),
+            _ => pairs
+                .extend(to_plain_text(raw).map(|text| (name.to_owned(), percent_encode(&text, self.allow)))),
         }
     }
 }

@@ -28,10 +28,10 @@ pub(super) async fn extract_structured_content(
             return Ok(Some(candidate.clone()));
         }
     }
-    let rule = rule(operation, answer.status.as_u16());
-    let broken = match (kind(answer, body), candidates.first()) {
+    let rule = response_rule(operation, answer.status.as_u16());
+    let broken = match (describe_non_json(answer, body), candidates.first()) {
         (Some(kind), _) => format!("the answer {kind}"),
-        (None, Some(candidate)) => located(operation, schema, rule, candidate).await,
+        (None, Some(candidate)) => describe_violations(operation, schema, rule, candidate).await,
         (None, None) => "the answer is JSON, but not an object".to_owned(),
     };
     let reason = answer.status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
@@ -45,10 +45,10 @@ pub(super) async fn extract_structured_content(
 /// What may be the structured content, the likeliest first.
 fn candidates(wrapping: ResultWrapping, body: &ResponseBody) -> Vec<Raw> {
     let shaped = |json: &RawValue| match wrapping {
-        ResultWrapping::Always => Some(wrapped(json.to_owned())),
+        ResultWrapping::Always => Some(wrap_result(json.to_owned())),
         ResultWrapping::Never => is_object(json).then(|| json.to_owned()),
         ResultWrapping::Others if is_object(json) => Some(json.to_owned()),
-        ResultWrapping::Others => Some(wrapped(json.to_owned())),
+        ResultWrapping::Others => Some(wrap_result(json.to_owned())),
     };
     if let Some(json) = &body.json {
         return shaped(json).into_iter().collect();
@@ -60,7 +60,7 @@ fn candidates(wrapping: ResultWrapping, body: &ResponseBody) -> Vec<Raw> {
         found.extend(json.filter(|json| json.get().starts_with(['{', '['])).and_then(|json| shaped(&json)));
     }
     if wrapping != ResultWrapping::Never {
-        found.push(wrapped(body.text.as_ref().map_or_else(|| RawValue::NULL.to_owned(), to_raw)));
+        found.push(wrap_result(body.text.as_ref().map_or_else(|| RawValue::NULL.to_owned(), to_raw)));
     }
     found
 }
@@ -69,7 +69,7 @@ fn is_object(json: &RawValue) -> bool {
     json.get().starts_with('{')
 }
 
-fn wrapped(inner: Raw) -> Raw {
+fn wrap_result(inner: Raw) -> Raw {
     let mut whole = Object::default();
     whole.set("result", inner);
     whole.to_raw()
@@ -84,7 +84,7 @@ async fn violations(schema: &Schema, candidate: &Raw) -> Vec<SchemaViolation> {
 }
 
 /// What is wrong with an answer that is not JSON.
-fn kind(answer: &BufferedResponse, body: &ResponseBody) -> Option<String> {
+fn describe_non_json(answer: &BufferedResponse, body: &ResponseBody) -> Option<String> {
     if body.json.is_some() {
         return None;
     }
@@ -100,21 +100,22 @@ fn kind(answer: &BufferedResponse, body: &ResponseBody) -> Option<String> {
 }
 
 /// The schema that the document has for a status.
-fn rule(operation: &Operation, status: u16) -> Option<&ResponseRule> {
-    let rules = &operation.answer_rules;
+fn response_rule(operation: &Operation, status: u16) -> Option<&ResponseRule> {
+    let rules = &operation.response_rules;
     let named = |name: &str| rules.iter().find(|rule| rule.status.eq_ignore_ascii_case(name));
     named(&status.to_string()).or_else(|| named("2XX")).or_else(|| rules.first())
 }
 
 /// Where the answer does not fit. Of several schemas only the one for this status can say that.
-async fn located(
+async fn describe_violations(
     operation: &Operation,
     schema: &Schema,
     rule: Option<&ResponseRule>,
     candidate: &Raw,
 ) -> String {
-    let several = operation.answer_rules.iter().any(|rule| rule.branch > 0);
-    let own = rule.filter(|_| several).and_then(|rule| branch(schema, operation.wrapping, rule.branch));
+    let several = operation.response_rules.iter().any(|rule| rule.branch > 0);
+    let own =
+        rule.filter(|_| several).and_then(|rule| branch_schema(schema, operation.wrapping, rule.branch));
     let mut found = match own {
         Some(own) => violations(&own, candidate).await,
         None => Vec::new(),
@@ -127,7 +128,7 @@ async fn located(
             ResultWrapping::Always => violation.pointer.trim_start_matches("/result"),
             ResultWrapping::Never | ResultWrapping::Others => &violation.pointer,
         };
-        let told = SchemaViolation::new(pointer, violation.reason.as_str(), Value::Null).sentence();
+        let told = SchemaViolation::new(pointer, violation.reason.as_str(), Value::Null).message();
         told.chars().take(LONGEST).collect::<String>()
     };
     let mut told: Vec<String> = found.iter().take(TOLD).map(sentence).collect();
@@ -138,7 +139,7 @@ async fn located(
 }
 
 /// One of the schemas in the output schema's `anyOf`, as an output schema of its own.
-fn branch(schema: &Schema, wrapping: ResultWrapping, number: usize) -> Option<Schema> {
+fn branch_schema(schema: &Schema, wrapping: ResultWrapping, number: usize) -> Option<Schema> {
     let mut whole: Map<String, Value> = serde_json::from_str(schema.text().get()).ok()?;
     let list = match wrapping {
         ResultWrapping::Always => whole.get_mut("properties")?.get_mut("result")?.as_object_mut()?,

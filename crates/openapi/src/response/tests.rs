@@ -49,7 +49,12 @@ fn promising(schema: &Value, wrapping: ResultWrapping) -> Operation {
     };
     let several = schema.get("anyOf").is_some();
     let answer_rules = if several { vec![rule("200", 0), rule("202", 1)] } else { vec![rule("200", 0)] };
-    Operation { definition: to_raw(&definition), wrapping, answer_rules, ..operation(Verb::Get, "/a") }
+    Operation {
+        definition: to_raw(&definition),
+        wrapping,
+        response_rules: answer_rules,
+        ..operation(Verb::Get, "/a")
+    }
 }
 
 fn wrapped(answer: BufferedResponse) -> String {

@@ -67,9 +67,9 @@ impl Stage {
 
     async fn within(settings: DocumentSettings, definitions: DefinitionBudget) -> Self {
         let yard = Yard::new(YardSettings::default());
-        let source = OpenApiSource::start(settings, fake_server::http(), definitions);
+        let source = OpenApiSource::start(settings, fake_server::http_clients(), definitions);
         yard.add(Arc::clone(&source) as Arc<dyn Source>);
-        yard.settle(Duration::from_secs(10)).await;
+        yard.wait_for_startup(Duration::from_secs(10)).await;
         Self { yard, source }
     }
 
@@ -110,7 +110,7 @@ async fn a_file_is_served_and_followed() {
         stage.call("mcp__made__one").await.unwrap().contains(r#""structuredContent":{"saw":"GET /one"}"#)
     );
 
-    let mut changes = stage.yard.events().changes();
+    let mut changes = stage.yard.events().subscribe_changes();
     folder.write("a.json", &document(&["one", "three"]));
     stage.until("the new version", |stage| stage.tools() == ["one", "three"]).await;
     let told = async {
@@ -197,8 +197,8 @@ async fn a_document_at_an_address_is_asked_for_again_and_its_server_is_where_it_
     assert_eq!(stage.tools(), ["one"]);
     // No server is named: that is the root of where the document came from, private as it is.
     stage.call("mcp__made__one").await.unwrap();
-    assert!(fake.lines().contains(&"GET /one".to_owned()));
-    let asked = || fake.seen().iter().filter(|seen| seen.header("if-none-match").is_some()).count();
+    assert!(fake.request_lines().contains(&"GET /one".to_owned()));
+    let asked = || fake.requests().iter().filter(|seen| seen.header("if-none-match").is_some()).count();
     stage.until("being asked whether it is the same", |_| asked() > 2).await;
     version.store(1, Ordering::Relaxed);
     stage.until("the new version", |stage| stage.tools() == ["one", "two"]).await;
@@ -252,7 +252,7 @@ async fn a_call_in_flight_keeps_the_version_that_it_began_with() {
         let stage = Arc::clone(&stage);
         async move { stage.call("mcp__made__one").await }
     });
-    stage.until("the call", |_| fake.lines() == ["GET /one"]).await;
+    stage.until("the call", |_| fake.request_lines() == ["GET /one"]).await;
     folder.write("a.json", &document(&["other"]));
     stage.until("the new version", |stage| stage.tools() == ["other"]).await;
     assert!(!calling.is_finished());

@@ -13,7 +13,7 @@ enum FileVersion {
 }
 
 impl FileVersion {
-    fn of(path: &Path) -> Self {
+    fn from_path(path: &Path) -> Self {
         std::fs::metadata(path).map_or(Self::Absent, |file| Self::Present {
             inode: file.ino(),
             size: file.size(),
@@ -25,16 +25,16 @@ impl FileVersion {
 
 impl FileVersions {
     pub(super) fn read(files: &[PathBuf]) -> Self {
-        Self(files.iter().map(|path| (path.clone(), FileVersion::of(path))).collect())
+        Self(files.iter().map(|path| (path.clone(), FileVersion::from_path(path))).collect())
     }
 
     /// The same files as they look now.
     pub(super) fn reread(&self) -> Self {
-        Self(self.0.iter().map(|(path, _)| (path.clone(), FileVersion::of(path))).collect())
+        Self(self.0.iter().map(|(path, _)| (path.clone(), FileVersion::from_path(path))).collect())
     }
 
     /// Where a file is in both, it looks as it did earlier.
-    pub(super) fn keep(&mut self, earlier: Self) {
+    pub(super) fn restore_earlier(&mut self, earlier: Self) {
         for (path, stamp) in earlier.0 {
             let same = path.canonicalize().unwrap_or(path);
             if let Some((_, now)) = self.0.iter_mut().find(|(other, _)| *other == same) {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use toolyard_hub::{DefinitionBudget, SourceOffer};
 
 use super::file_versions::FileVersions;
-use super::offer::{allowed_hosts, offer, served_warnings};
+use super::offer::{allowed_hosts, build_offer, served_warnings};
 use crate::clients::HttpClients;
 use crate::convert::convert;
 use crate::document::{DocumentLocation, FetchFn, LoadSettings, load};
@@ -36,7 +36,7 @@ pub(super) struct LoadedDocument {
     pub(super) served: DocumentVersion,
     pub(super) offer: SourceOffer,
     pub(super) warnings: Vec<String>,
-    pub(super) stamps: FileVersions,
+    pub(super) file_versions: FileVersions,
 }
 
 impl DocumentLoader {
@@ -106,7 +106,7 @@ impl DocumentLoader {
         }
         let (etag, modified) =
             (answer.headers().get(ETAG).cloned(), answer.headers().get(LAST_MODIFIED).cloned());
-        let bytes = fetch::read(answer).await?;
+        let bytes = fetch::read_body(answer).await?;
         (self.etag, self.modified) = (etag, modified);
         Ok(Some((url, bytes)))
     }
@@ -133,7 +133,7 @@ impl ConversionJob {
             DocumentLocation::Url(_) | DocumentLocation::Text { .. } => FileVersions::default(),
         };
         let document_url = main.as_ref().map(|(url, _)| url.clone());
-        let fetch = others(main, named.clone(), http, runtime.clone());
+        let fetch = reference_fetcher(main, named.clone(), http, runtime.clone());
         let loading = LoadSettings {
             fetch: Some(fetch),
             follow_network_references: network,
@@ -143,7 +143,7 @@ impl ConversionJob {
         if document.files().len() > 1 {
             let first = stamps.clone();
             stamps = FileVersions::read(document.files());
-            stamps.keep(first);
+            stamps.restore_earlier(first);
         }
         let conversion = convert(&document, &settings.convert);
         let warnings = served_warnings(&conversion, &settings, document_url.as_ref(), &named);
@@ -151,7 +151,8 @@ impl ConversionJob {
         for operation in &conversion.operations {
             reserved.grow(operation.definition.get().len()).map_err(|over| format!("it {over}"))?;
         }
-        let offer = SourceOffer { reserved: Some(reserved), ..offer(&conversion.operations, &settings) };
+        let offer =
+            SourceOffer { reserved: Some(reserved), ..build_offer(&conversion.operations, &settings) };
         let operations =
             conversion.operations.into_iter().map(|operation| (operation.name.clone(), operation));
         let served = DocumentVersion {
@@ -160,12 +161,12 @@ impl ConversionJob {
             document: document_url,
             named,
         };
-        Ok(LoadedDocument { served, offer, warnings, stamps })
+        Ok(LoadedDocument { served, offer, warnings, file_versions: stamps })
     }
 }
 
 /// What brings the document itself, which is here already, and what else it refers to.
-fn others(
+fn reference_fetcher(
     main: Option<(Url, Vec<u8>)>,
     named: AllowedHosts,
     http: HttpClients,

@@ -37,7 +37,7 @@ pub(super) fn allowed_hosts(settings: &DocumentSettings) -> AllowedHosts {
 }
 
 /// The tools that the configuration leaves in, with the permissions that it asks for.
-pub(super) fn offer(operations: &[Operation], settings: &DocumentSettings) -> SourceOffer {
+pub(super) fn build_offer(operations: &[Operation], settings: &DocumentSettings) -> SourceOffer {
     let tools = operations.iter().filter_map(|operation| {
         let name = operation.name.as_str();
         let any = |globs: &[String]| globs.iter().any(|pattern| Glob::from(pattern.as_str()).matches(name));

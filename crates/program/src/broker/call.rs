@@ -9,7 +9,7 @@ use toolyard_hub::{
     Deadline, ErrorKind, HubError, Lookup, Outcome, Question, Raw, ToolEntry, YardScope,
 };
 
-use super::{Broker, short};
+use super::{Broker, truncate_name};
 use crate::data;
 use crate::definitions::InspectArguments;
 use crate::program::ProgramReply;
@@ -25,16 +25,16 @@ const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 impl Broker {
     pub(super) async fn call(&self, number: usize, name: &str, arguments: Raw) -> ProgramReply {
         let catalog = self.yard.catalog();
-        let tool = self.seen(&catalog).tool(short(name));
+        let tool = self.visible_tools(&catalog).tool(truncate_name(name));
         let (name, arguments) = match (&tool, name) {
-            (Some(tool), _) => match fitting(tool, arguments) {
+            (Some(tool), _) => match normalize_arguments(tool, arguments) {
                 Ok(arguments) => (tool.full_name.as_str(), arguments),
                 Err(error) => {
                     return ProgramReply::Failed(failure_from_error(tool.full_name.as_str(), &error));
                 }
             },
             (None, "inspect_tool" | "search_tools") => {
-                return self.about_tools(&catalog, name, &arguments).await;
+                return self.call_builtin_tool(&catalog, name, &arguments).await;
             }
             (None, "execute_program") => {
                 return ProgramReply::Failed(failure(
@@ -45,25 +45,26 @@ impl Broker {
                 ));
             }
             // The corridor says why not, and puts it on record.
-            (None, name) => (short(name), arguments),
+            (None, name) => (truncate_name(name), arguments),
         };
-        let (outcome, ahead) = self.carry(number, name, tool.clone(), arguments).await;
+        let (outcome, ahead) = self.forward_call(number, name, tool.clone(), arguments).await;
         let data = match outcome {
             Ok(outcome) if outcome.body.get().len() > LARGEST_RESULT => {
                 let message =
                     format!("a result of {} bytes; {LARGEST_RESULT} are allowed", outcome.body.get().len());
                 Err(failure(name, "too_large", &message, None))
             }
-            Ok(outcome) => data::read(name, &outcome, ahead),
-            Err(error) => {
-                Err(failure_from_error(name, &self.helped(&catalog, name, tool.as_deref(), error).await))
-            }
+            Ok(outcome) => data::read_outcome(name, &outcome, ahead),
+            Err(error) => Err(failure_from_error(
+                name,
+                &self.enrich_error(&catalog, name, tool.as_deref(), error).await,
+            )),
         };
         data.map_or_else(ProgramReply::Failed, ProgramReply::Data)
     }
 
     /// The same error with what helps to make a better call.
-    async fn helped(
+    async fn enrich_error(
         &self,
         catalog: &Arc<Catalog>,
         name: &str,
@@ -72,14 +73,16 @@ impl Broker {
     ) -> HubError {
         let several = matches!(catalog.tool(name), Lookup::Ambiguous(_));
         match (error.kind(), tool) {
-            (ErrorKind::UnknownTool, _) if !several => self.unknown(catalog, name).await,
-            (ErrorKind::InvalidArguments, Some(tool)) => with_names(error, &Signature::from_tool(tool)),
+            (ErrorKind::UnknownTool, _) if !several => self.unknown_tool_error(catalog, name).await,
+            (ErrorKind::InvalidArguments, Some(tool)) => {
+                with_argument_names(error, &Signature::from_tool(tool))
+            }
             _ => error,
         }
     }
 
     /// The two tools about tools, which are answered here.
-    async fn about_tools(&self, catalog: &Arc<Catalog>, name: &str, arguments: &Raw) -> ProgramReply {
+    async fn call_builtin_tool(&self, catalog: &Arc<Catalog>, name: &str, arguments: &Raw) -> ProgramReply {
         let wrong = |error: serde_json::Error| {
             ProgramReply::Failed(failure(name, "invalid_arguments", &error.to_string(), None))
         };
@@ -97,7 +100,7 @@ impl Broker {
     }
 
     /// Makes the call, and passes on what is said and asked on the way. Pieces of the result that come ahead are kept.
-    async fn carry(
+    async fn forward_call(
         &self,
         number: usize,
         name: &str,
@@ -113,16 +116,16 @@ impl Broker {
             cancel: caller.cancel.child_token(),
             priority: caller.record.priority,
             context: CallContext {
-                made_by: CallOrigin::Program,
+                origin: CallOrigin::Program,
                 // Programs are shown what the yard offers in the newest era, whoever runs them.
                 era: ClientEra::Newest,
                 // Whatever a name is made to look like, it leads to no program.
-                reach: YardScope::Without([self.own.clone()].into()),
+                scope: YardScope::Without([self.own.clone()].into()),
                 version: None,
                 ..caller.record.context.clone()
             },
             headers: caller.headers.clone(),
-            meta: caller.meta.as_deref().and_then(|meta| traces(&Object::parse(meta).ok()?)),
+            meta: caller.meta.as_deref().and_then(|meta| trace_context(&Object::parse(meta).ok()?)),
             client,
             ..CallRequest::new(
                 CallTarget::Tool { name: name.to_owned(), arguments: Some(arguments) },
@@ -135,7 +138,7 @@ impl Broker {
         let outcome = loop {
             tokio::select! {
                 outcome = &mut call => break outcome,
-                Some(update) = updates.recv() => self.pass_on(number, name, update, &mut ahead).await,
+                Some(update) = updates.recv() => self.forward_update(number, name, update, &mut ahead).await,
             }
         };
         // What was said just before the end is still on its way.
@@ -147,7 +150,7 @@ impl Broker {
         (outcome, ahead)
     }
 
-    async fn pass_on(&self, number: usize, name: &str, update: CallerUpdate, ahead: &mut Vec<Value>) {
+    async fn forward_update(&self, number: usize, name: &str, update: CallerUpdate, ahead: &mut Vec<Value>) {
         let client = &self.caller.client;
         match update {
             CallerUpdate::Progress(said) => self.meter.report_call(client, name, &said),
@@ -177,9 +180,11 @@ impl Broker {
 
 /// The arguments as the tool takes them, or what is wrong with their names. Nothing stands for *not given* where a
 /// parameter may be left out and cannot be null.
-fn fitting(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError> {
+fn normalize_arguments(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError> {
     let signature = Signature::from_tool(tool);
-    let wrong = |message: String| with_names(HubError::new(ErrorKind::InvalidArguments, message), &signature);
+    let wrong = |message: String| {
+        with_argument_names(HubError::new(ErrorKind::InvalidArguments, message), &signature)
+    };
     let Ok(mut members) = Object::parse(&arguments) else {
         return Err(wrong("arguments must be given by name".to_owned()));
     };
@@ -190,9 +195,11 @@ fn fitting(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError> {
             .filter(|key| signature.keys().all(|known| known != *key))
             .collect();
         if let Some(first) = unknown.first() {
-            let error = wrong(format!("{} takes no argument {}", tool.full_name, short(first)));
+            let error = wrong(format!("{} takes no argument {}", tool.full_name, truncate_name(first)));
             return Err(match toolyard_hub::nearest(first, signature.keys()) {
-                Some(near) => error.suggest(format!("did you mean {near}? {}", names(&signature))),
+                Some(near) => {
+                    error.with_suggestion(format!("did you mean {near}? {}", describe_arguments(&signature)))
+                }
                 None => error,
             });
         }
@@ -212,15 +219,15 @@ fn fitting(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError> {
 }
 
 /// The same, which says what arguments there are.
-fn with_names(error: HubError, signature: &Signature) -> HubError {
-    let names = names(signature);
+fn with_argument_names(error: HubError, signature: &Signature) -> HubError {
+    let names = describe_arguments(signature);
     match error.suggestion().map(ToOwned::to_owned) {
-        Some(said) => error.suggest(format!("{said}; {names}")),
-        None => error.suggest(names),
+        Some(said) => error.with_suggestion(format!("{said}; {names}")),
+        None => error.with_suggestion(names),
     }
 }
 
-fn names(signature: &Signature) -> String {
+fn describe_arguments(signature: &Signature) -> String {
     const SAID: usize = 50;
     let keys: Vec<&str> = signature.keys().collect();
     match keys.len() {
@@ -230,7 +237,7 @@ fn names(signature: &Signature) -> String {
     }
 }
 
-fn traces(meta: &Object) -> Option<Raw> {
+fn trace_context(meta: &Object) -> Option<Raw> {
     let mut kept = Object::default();
     for key in TRACES {
         if let Some(value) = meta.get(key) {

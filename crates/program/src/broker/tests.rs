@@ -37,7 +37,7 @@ impl Side {
 
     fn with(yard: &Arc<Yard>, principal: Principal, client: CallerChannel) -> Self {
         let headers = vec![("x-tenant".to_owned(), "7".to_owned())];
-        let id = ExecutionId::fresh().unwrap();
+        let id = ExecutionId::generate().unwrap();
         let record = CallRecord {
             context: CallContext { session_id: Some("s1".into()), ..CallContext::default() },
             priority: Priority::High,
@@ -108,7 +108,7 @@ fn echo() -> Arc<dyn Source> {
     });
     let secret =
         json!({"name": "secret", "inputSchema": {"type": "object"}, "_meta": {"permissions": ["admin"]}});
-    FakeSource::working("data", &[named("echo"), strict, secret], |call| async move {
+    FakeSource::with_handler("data", &[named("echo"), strict, secret], |call| async move {
         let SourceTarget::Tool { arguments, .. } = call.target else { panic!("only tools") };
         Ok(Outcome::success(to_raw(&json!({"structuredContent": arguments}))))
     })
@@ -118,15 +118,15 @@ fn echo() -> Arc<dyn Source> {
 async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     let look = Arc::clone(&seen);
-    let source = FakeSource::working("data", &[named("look")], move |call: SourceCall| {
+    let source = FakeSource::with_handler("data", &[named("look")], move |call: SourceCall| {
         let context = &call.record.context;
         *look.lock() = Some(format!(
             "{} {:?} {:?} {:?} {:?} {:?} {:?} {}",
             call.record.principal.id(),
             context.session_id,
             call.headers,
-            context.made_by,
-            context.reach,
+            context.origin,
+            context.scope,
             call.record.priority,
             call.meta.as_ref().map(|meta| meta.get().to_owned()),
             call.deadline.remaining() <= Duration::from_secs(60),
@@ -174,7 +174,7 @@ async fn what_the_caller_may_not_use_the_program_may_not_use() {
 
 #[tokio::test]
 async fn a_program_cannot_start_programs_but_can_ask_about_tools() {
-    let own = FakeSource::offering("programs", &[named("execute_program"), named("inspect_tool")]);
+    let own = FakeSource::with_tools("programs", &[named("execute_program"), named("inspect_tool")]);
     let side = Side::of(&yard(&[echo(), own]), Principal::owner());
     for name in ["execute_program", "mcp__programs__execute_program"] {
         let answer = side.calls(name, r#"{"code":"print(1)"}"#).await;
@@ -232,7 +232,7 @@ async fn calls_and_questions_are_counted() {
 async fn only_so_many_calls_run_at_once_and_the_rest_wait_unread() {
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, peak) = (Arc::clone(&running), Arc::clone(&most));
-    let source = FakeSource::working("data", &[named("slow")], move |_| {
+    let source = FakeSource::with_handler("data", &[named("slow")], move |_| {
         let (now, peak) = (Arc::clone(&now), Arc::clone(&peak));
         async move {
             peak.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -262,7 +262,7 @@ fn endless(gone: &Arc<AtomicUsize>) -> Arc<dyn Source> {
         }
     }
     let gone = Arc::clone(gone);
-    FakeSource::working("data", &[named("endless")], move |_| {
+    FakeSource::with_handler("data", &[named("endless")], move |_| {
         let gone = Gone(Arc::clone(&gone));
         async move {
             let _gone = gone;
@@ -327,20 +327,21 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
 
 #[tokio::test]
 async fn failures_say_what_kind_they_are() {
-    let source =
-        FakeSource::working("data", &[named("fails"), named("breaks"), named("huge")], |call| async move {
+    let source = FakeSource::with_handler(
+        "data",
+        &[named("fails"), named("breaks"), named("huge")],
+        |call| async move {
             let SourceTarget::Tool { name, .. } = call.target else { panic!("only tools") };
             match name.as_str() {
                 "fails" => Ok(Outcome::failure(to_raw(
                     &json!({"content": [{"type": "text", "text": "no such table"}], "isError": true}),
                 ))),
                 "huge" => Ok(Outcome::success(to_raw(&json!({"structuredContent": "x".repeat(33 << 20)})))),
-                _ => {
-                    Err(HubError::new(ErrorKind::ConnectionLost, "the server died")
-                        .suggest("look at its log"))
-                }
+                _ => Err(HubError::new(ErrorKind::ConnectionLost, "the server died")
+                    .with_suggestion("look at its log")),
             }
-        });
+        },
+    );
     let side = Side::of(&yard(&[source]), ada());
     assert_eq!(side.calls("fails", "{}").await, "tool_failed: no such table");
     assert_eq!(side.calls("breaks", "{}").await, "connection_lost: the server died; look at its log");
@@ -349,8 +350,8 @@ async fn failures_say_what_kind_they_are() {
 
 #[tokio::test]
 async fn questions_of_tools_reach_the_caller_and_progress_grows() {
-    let source = FakeSource::working("data", &[named("asks")], |call: SourceCall| async move {
-        call.client.progress(Progress {
+    let source = FakeSource::with_handler("data", &[named("asks")], |call: SourceCall| async move {
+        call.client.report_progress(Progress {
             progress: 50.0,
             total: Some(100.0),
             message: Some("half".to_owned()),
@@ -392,7 +393,7 @@ impl Recorder for Kept {
             "{} {} {} {:?} {}",
             record.principal.id(),
             record.subject,
-            record.context.made_by.as_str(),
+            record.context.origin.as_str(),
             record.context.session_id,
             finished.error.map_or("fine", |error| error.kind().as_str())
         );

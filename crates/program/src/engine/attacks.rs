@@ -66,7 +66,7 @@ enum AttackMethod {
     /// One process for each word, which is put in front as `ONE`; each may be ended for trying.
     Each(&'static str, &'static [&'static str]),
     /// As `Each`, but every one of them must be found out as a lie.
-    Lies(&'static str, &'static [&'static str]),
+    ForgedFrames(&'static str, &'static [&'static str]),
     /// The first leaves something behind, the second looks for it.
     Pair(&'static str, &'static str),
     /// No more may come back than is allowed.
@@ -145,12 +145,12 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "lies",
         about: "writes questions on its pipe that no worker asks",
-        means: AttackMethod::Lies(script!("forged"), LIES),
+        means: AttackMethod::ForgedFrames(script!("forged"), LIES),
     },
     Attack {
         name: "garbage",
         about: "writes garbage on its pipe",
-        means: AttackMethod::Lies(script!("garbage"), &[""]),
+        means: AttackMethod::ForgedFrames(script!("garbage"), &[""]),
     },
     Attack {
         name: "memory",
@@ -287,18 +287,18 @@ const ATTACKS: &[Attack] = &[
 
 /// Makes every attack and says what came of it.
 pub(super) async fn run_all(zygote: &Zygote, clock: WallClockLimit) -> Vec<AttackReport> {
-    let made: Vec<_> = ATTACKS.iter().map(|attack| made(zygote, clock, attack).boxed()).collect();
+    let made: Vec<_> = ATTACKS.iter().map(|attack| run_attack(zygote, clock, attack).boxed()).collect();
     stream::iter(made).buffered(AT_ONCE).collect().await
 }
 
 /// Makes one of them.
 pub(super) async fn run_one(zygote: &Zygote, clock: WallClockLimit, name: &str) -> Option<AttackReport> {
     let attack = ATTACKS.iter().find(|attack| attack.name == name)?;
-    Some(made(zygote, clock, attack).await)
+    Some(run_attack(zygote, clock, attack).await)
 }
 
-async fn made(zygote: &Zygote, clock: WallClockLimit, attack: &Attack) -> AttackReport {
-    let outcome = outcome(zygote, clock, &attack.means).await;
+async fn run_attack(zygote: &Zygote, clock: WallClockLimit, attack: &Attack) -> AttackReport {
+    let outcome = run_method(zygote, clock, &attack.means).await;
     AttackReport { name: attack.name, about: attack.about, outcome }
 }
 
@@ -331,16 +331,18 @@ pub(super) fn verdict(attacked: &[AttackReport]) -> Option<SandboxUnavailable> {
     })
 }
 
-async fn outcome(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod) -> AttackOutcome {
+async fn run_method(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod) -> AttackOutcome {
     match means {
-        AttackMethod::Script(code) => said(run(zygote, clock, "", code, TIME).await),
-        AttackMethod::Each(code, words) => each(zygote, clock, code, words, ended_for_trying).await,
-        AttackMethod::Lies(code, words) => each(zygote, clock, code, words, found_out).await,
+        AttackMethod::Script(code) => outcome_from_output(run(zygote, clock, "", code, TIME).await),
+        AttackMethod::Each(code, words) => run_variants(zygote, clock, code, words, expect_killed).await,
+        AttackMethod::ForgedFrames(code, words) => {
+            run_variants(zygote, clock, code, words, expect_protocol_violation).await
+        }
         AttackMethod::Pair(first, second) => {
             // One after the other: the second is born of the same process.
             match run(zygote, clock, "", first, TIME).await {
-                Some(ProgramOutcome { how: ExitReason::Finished, .. }) => {
-                    said(run(zygote, clock, "", second, TIME).await)
+                Some(ProgramOutcome { exit_reason: ExitReason::Finished, .. }) => {
+                    outcome_from_output(run(zygote, clock, "", second, TIME).await)
                 }
                 other => AttackOutcome::Unclear(format!("nothing was planted: {other:?}")),
             }
@@ -354,8 +356,8 @@ async fn outcome(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod) -
         },
         AttackMethod::Endless(code, patience) => {
             match tokio::time::timeout(SHORT + *patience, run(zygote, clock, "", code, SHORT)).await {
-                Ok(Some(ProgramOutcome { how: ExitReason::TimedOut, .. })) => AttackOutcome::Held,
-                Ok(Some(ProgramOutcome { how: ExitReason::Died { .. }, printed, .. }))
+                Ok(Some(ProgramOutcome { exit_reason: ExitReason::TimedOut, .. })) => AttackOutcome::Held,
+                Ok(Some(ProgramOutcome { exit_reason: ExitReason::Died { .. }, printed, .. }))
                     if printed.text == "trying\n" =>
                 {
                     AttackOutcome::Held
@@ -368,7 +370,7 @@ async fn outcome(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod) -
 }
 
 /// The first of them that gets through decides.
-async fn each(
+async fn run_variants(
     zygote: &Zygote,
     clock: WallClockLimit,
     code: &str,
@@ -385,11 +387,11 @@ async fn each(
 }
 
 /// What a script says of itself: the last line that it printed.
-fn said(ending: Option<ProgramOutcome>) -> AttackOutcome {
+fn outcome_from_output(ending: Option<ProgramOutcome>) -> AttackOutcome {
     let Some(ending) = ending else { return AttackOutcome::Unclear("it could not be run".into()) };
     let mut lines = ending.printed.text.lines();
     let got = lines.clone().find_map(|line| line.strip_prefix("escaped: "));
-    match (got, lines.next_back(), &ending.how) {
+    match (got, lines.next_back(), &ending.exit_reason) {
         (Some(got), _, _) => AttackOutcome::Escaped(got.to_owned()),
         (None, Some("held"), ExitReason::Finished) => AttackOutcome::Held,
         _ => AttackOutcome::Unclear(format!("{ending:?}")),
@@ -397,23 +399,25 @@ fn said(ending: Option<ProgramOutcome>) -> AttackOutcome {
 }
 
 /// Those that are ended at the attempt have said that they try.
-fn ended_for_trying(ending: Option<ProgramOutcome>) -> AttackOutcome {
+fn expect_killed(ending: Option<ProgramOutcome>) -> AttackOutcome {
     match &ending {
-        Some(ProgramOutcome { how: ExitReason::Died { .. }, printed, .. }) if printed.text == "trying\n" => {
-            AttackOutcome::Held
-        }
-        _ => said(ending),
-    }
-}
-
-fn found_out(ending: Option<ProgramOutcome>) -> AttackOutcome {
-    match ending {
-        Some(ProgramOutcome { how: ExitReason::ProtocolViolation { .. }, printed, .. })
+        Some(ProgramOutcome { exit_reason: ExitReason::Died { .. }, printed, .. })
             if printed.text == "trying\n" =>
         {
             AttackOutcome::Held
         }
-        Some(ProgramOutcome { how: ExitReason::TimedOut | ExitReason::Finished, .. }) => {
+        _ => outcome_from_output(ending),
+    }
+}
+
+fn expect_protocol_violation(ending: Option<ProgramOutcome>) -> AttackOutcome {
+    match ending {
+        Some(ProgramOutcome { exit_reason: ExitReason::ProtocolViolation { .. }, printed, .. })
+            if printed.text == "trying\n" =>
+        {
+            AttackOutcome::Held
+        }
+        Some(ProgramOutcome { exit_reason: ExitReason::TimedOut | ExitReason::Finished, .. }) => {
             AttackOutcome::Escaped("it was believed".into())
         }
         other => AttackOutcome::Unclear(format!("{other:?}")),
@@ -429,7 +433,7 @@ async fn run(
 ) -> Option<ProgramOutcome> {
     let limits = ProgramLimits { time, memory: 96 << 20, output: OUTPUT };
     let code = format!("{PRELUDE}{before}{code}");
-    let program = Program { code, faces: Vec::new(), limits, printed: watch::Sender::default() };
+    let program = Program { code, bindings: Vec::new(), limits, printed: watch::Sender::default() };
     // Whoever asks is not answered.
     let (asked, _nobody) = mpsc::channel(1024);
     let time = match clock {

@@ -100,7 +100,7 @@ pub(super) fn decode_frame(inbox: &mut BytesMut) -> Result<Option<ProgramFrame>,
     body.advance(1);
     match kind {
         b'o' => Ok(Some(ProgramFrame::Output(body))),
-        b'q' => question(&body).map(Some),
+        b'q' => parse_question(&body).map(Some),
         b'c' => {
             let id = body.as_ref().try_into().map_err(|_| "a cancellation that is no number".to_owned())?;
             Ok(Some(ProgramFrame::Cancel { id: u64::from_le_bytes(id) }))
@@ -125,7 +125,7 @@ pub(super) fn decode_frame(inbox: &mut BytesMut) -> Result<Option<ProgramFrame>,
     }
 }
 
-fn question(body: &[u8]) -> Result<ProgramFrame, String> {
+fn parse_question(body: &[u8]) -> Result<ProgramFrame, String> {
     let text = std::str::from_utf8(body).map_err(|_| "a question that is not UTF-8".to_owned())?;
     let asks: QuestionFrame<'_> =
         serde_json::from_str(text).map_err(|error| format!("a question that is none: {error}"))?;
@@ -134,17 +134,17 @@ fn question(body: &[u8]) -> Result<ProgramFrame, String> {
         "call" => {
             let arguments = asks.arguments.filter(|arguments| arguments.get().starts_with('{'));
             let arguments = arguments.ok_or("a call whose arguments are no object")?;
-            ProgramQuestion::Call { tool: named(asks.tool)?, arguments: arguments.to_owned() }
+            ProgramQuestion::Call { tool: required_string(asks.tool)?, arguments: arguments.to_owned() }
         }
-        "face" => ProgramQuestion::Binding { tool: named(asks.tool)? },
-        "inspect" => ProgramQuestion::Inspect { tool: named(asks.tool)? },
+        "face" => ProgramQuestion::Binding { tool: required_string(asks.tool)? },
+        "inspect" => ProgramQuestion::Inspect { tool: required_string(asks.tool)? },
         "search" => {
-            let server = asks.server.map(word).transpose()?;
-            ProgramQuestion::Search { query: named(asks.query)?, server, limit: asks.limit }
+            let server = asks.server.map(check_length).transpose()?;
+            ProgramQuestion::Search { query: required_string(asks.query)?, server, limit: asks.limit }
         }
         "progress" => {
             let progress = asks.progress.ok_or("progress without a number")?;
-            let message = asks.message.map(word).transpose()?;
+            let message = asks.message.map(check_length).transpose()?;
             ProgramQuestion::Progress { progress, total: asks.total, message }
         }
         other => {
@@ -157,11 +157,11 @@ fn question(body: &[u8]) -> Result<ProgramFrame, String> {
     Ok(ProgramFrame::Question { id, question })
 }
 
-fn named(name: Option<String>) -> Result<String, String> {
-    word(name.ok_or("a question without a name")?)
+fn required_string(name: Option<String>) -> Result<String, String> {
+    check_length(name.ok_or("a question without a name")?)
 }
 
-fn word(word: String) -> Result<String, String> {
+fn check_length(word: String) -> Result<String, String> {
     if word.len() <= LONGEST_WORD { Ok(word) } else { Err(format!("a name of {} bytes", word.len())) }
 }
 
@@ -172,13 +172,13 @@ pub(super) fn encode_program(
     output: u64,
 ) -> Result<Vec<u8>, serde_json::Error> {
     let body = serde_json::json!({ "code": code, "faces": faces, "output": output });
-    Ok(framed(b'p', serde_json::to_vec(&body)?))
+    Ok(encode_frame(b'p', serde_json::to_vec(&body)?))
 }
 
 /// The answer to a question. The number is in front, so that the worker need not read the rest to know whose it is.
 pub(super) fn encode_reply(id: u64, reply: &ProgramReply) -> Result<Vec<u8>, serde_json::Error> {
     let (kind, rest) = match reply {
-        ProgramReply::Data(given) => data(given)?,
+        ProgramReply::Data(given) => encode_data(given)?,
         ProgramReply::Binding(face) => (b'f', serde_json::to_vec(face)?),
         ProgramReply::Failed(ToolFailure { message, kind, tool, details }) => {
             let words =
@@ -189,19 +189,19 @@ pub(super) fn encode_reply(id: u64, reply: &ProgramReply) -> Result<Vec<u8>, ser
     let mut body = Vec::with_capacity(rest.len() + 8);
     body.extend(id.to_le_bytes());
     body.extend(rest);
-    Ok(framed(kind, body))
+    Ok(encode_frame(kind, body))
 }
 
-fn data(given: &ProgramData) -> Result<(u8, Vec<u8>), serde_json::Error> {
+fn encode_data(given: &ProgramData) -> Result<(u8, Vec<u8>), serde_json::Error> {
     Ok(match given {
         ProgramData::Json(raw) => (b'j', raw.get().as_bytes().to_vec()),
         ProgramData::Text(text) => (b't', text.as_bytes().to_vec()),
         ProgramData::Blocks(blocks) => {
-            (b'b', serde_json::to_vec(&blocks.iter().map(BlockFrame::of).collect::<Vec<_>>())?)
+            (b'b', serde_json::to_vec(&blocks.iter().map(BlockFrame::from_block).collect::<Vec<_>>())?)
         }
         // Status and headers come first, with their length, and then what would have come without them.
         ProgramData::Http { data: inner, http } => {
-            let (kind, rest) = data(inner)?;
+            let (kind, rest) = encode_data(inner)?;
             let http = http.get().as_bytes();
             let mut body = Vec::with_capacity(http.len() + rest.len() + 5);
             body.extend(u32::try_from(http.len()).unwrap_or(u32::MAX).to_le_bytes());
@@ -222,7 +222,7 @@ enum BlockFrame<'a> {
 }
 
 impl<'a> BlockFrame<'a> {
-    fn of(block: &'a ProgramBlock) -> Self {
+    fn from_block(block: &'a ProgramBlock) -> Self {
         match block {
             ProgramBlock::Json(raw) => Self::Json { json: raw },
             ProgramBlock::Text(text) => Self::Text { text },
@@ -234,7 +234,7 @@ impl<'a> BlockFrame<'a> {
 }
 
 /// Whatever is longer than four bytes can say is longer than any program may be or any memory may hold.
-fn framed(kind: u8, body: Vec<u8>) -> Vec<u8> {
+fn encode_frame(kind: u8, body: Vec<u8>) -> Vec<u8> {
     let length = u32::try_from(body.len() + 1).unwrap_or(u32::MAX);
     let mut frame = Vec::with_capacity(body.len() + 5);
     frame.extend(length.to_le_bytes());

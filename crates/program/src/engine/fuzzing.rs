@@ -9,13 +9,13 @@ use crate::program::ProgramQuestion;
 /// Frames of a program: the same frames however the bytes are cut. The first byte says how large the pieces are.
 pub fn frames(bytes: &[u8]) {
     let Some((size, bytes)) = bytes.split_first() else { return };
-    let whole = read(bytes, bytes.len().max(1));
-    let pieces = read(bytes, usize::from(*size).max(1));
+    let whole = decode_all(bytes, bytes.len().max(1));
+    let pieces = decode_all(bytes, usize::from(*size).max(1));
     assert_eq!(whole, pieces, "frames depend on how they are cut");
 }
 
 /// Every frame in words, and the refusal that ended them if there was one.
-fn read(bytes: &[u8], size: usize) -> (Vec<String>, Option<String>) {
+fn decode_all(bytes: &[u8], size: usize) -> (Vec<String>, Option<String>) {
     let (mut inbox, mut seen) = (BytesMut::new(), Vec::new());
     for piece in bytes.chunks(size) {
         inbox.extend_from_slice(piece);

@@ -28,15 +28,15 @@ pub struct LaunchSettings {
 
 /// Builds the sandbox, starts Python in it, and waits for the end of either side. Standard input is the control socket.
 pub fn launch(launch: &LaunchSettings) -> ExitCode {
-    launch_without(launch, &[])
+    launch_without_layers(launch, &[])
 }
 
 /// As [`launch`], but without some layers. Only the kit for tests calls this; the product has no way to.
-pub fn launch_without(launch: &LaunchSettings, without: &[SandboxLayer]) -> ExitCode {
+pub fn launch_without_layers(launch: &LaunchSettings, without: &[SandboxLayer]) -> ExitCode {
     // What is typed at the yard's terminal is not for programs. It fails only where this leads a session already.
     let _ = setsid();
     let stdin = rustix::stdio::stdin();
-    match build(launch, without, stdin) {
+    match build_and_run(launch, without, stdin) {
         Ok(()) => ExitCode::SUCCESS,
         Err(unavailable) => {
             let SandboxUnavailable { reason, suggestion } = unavailable;
@@ -96,7 +96,7 @@ const PRELOAD: &[&str] = &[
     "zoneinfo",
 ];
 
-fn build(
+fn build_and_run(
     launch: &LaunchSettings,
     without: &[SandboxLayer],
     control: BorrowedFd<'static>,
@@ -111,19 +111,19 @@ fn build(
     let root = root::build(&python, without, settings)?;
     rights.drop_privileges(&proc, without)?;
     drop(proc);
-    let mut command = Command::new(root.inside(root::PYTHON));
+    let mut command = Command::new(root.resolve(root::PYTHON));
     // Isolated, without site-packages, without writing bytecode, and UTF-8 whatever the locale is.
-    command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.inside(root::ZYGOTE));
+    command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.resolve(root::ZYGOTE));
     if !without.contains(&SandboxLayer::Environment) {
         command.env_clear();
     }
-    command.current_dir(root.inside("/"));
+    command.current_dir(root.resolve("/"));
     let copy = |fd: BorrowedFd<'_>| -> io::Result<OwnedFd> { fd.try_clone_to_owned() };
     let streams = copy(control).and_then(|stdin| {
         let stderr = rustix::stdio::stderr();
         Ok((stdin, copy(stderr)?, copy(stderr)?))
     });
-    let (stdin, stdout, stderr) = streams.map_err(|error| failed("pass the descriptors on", &error))?;
+    let (stdin, stdout, stderr) = streams.map_err(|error| build_failed("pass the descriptors on", &error))?;
     command.stdin(stdin).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     let mut child = command.spawn().map_err(|error| SandboxUnavailable {
         reason: format!("cannot start {} in the sandbox: {error}", python.executable.display()),
@@ -132,7 +132,7 @@ fn build(
     let born = json!({ "born": { "pid": child.id() } }).to_string();
     if let Err(error) = rustix::io::write(control, born.as_bytes()) {
         let _ = child.kill();
-        return Err(failed("say that Python runs", &error.into()));
+        return Err(build_failed("say that Python runs", &error.into()));
     }
     wait(child, control)
 }
@@ -143,13 +143,13 @@ fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavaila
     let handle = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
     let handle = match handle {
         Some(Ok(handle)) => handle,
-        _ => return Err(too_old_a_kernel()),
+        _ => return Err(kernel_too_old()),
     };
     loop {
         let mut watched = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&control, PollFlags::empty())];
         match poll(&mut watched, None) {
             Err(rustix::io::Errno::INTR) => continue,
-            Err(error) => return Err(failed("wait for Python", &error.into())),
+            Err(error) => return Err(build_failed("wait for Python", &error.into())),
             Ok(_) if watched.iter().all(|fd| fd.revents().is_empty()) => continue,
             Ok(_) => break,
         }
@@ -160,14 +160,14 @@ fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavaila
     Ok(())
 }
 
-fn failed(what: &str, error: &io::Error) -> SandboxUnavailable {
+fn build_failed(what: &str, error: &io::Error) -> SandboxUnavailable {
     SandboxUnavailable {
         reason: format!("the sandbox for programs cannot be built: cannot {what}: {error}"),
         suggestion: None,
     }
 }
 
-fn too_old_a_kernel() -> SandboxUnavailable {
+fn kernel_too_old() -> SandboxUnavailable {
     SandboxUnavailable {
         reason: "this kernel cannot watch processes by descriptor".into(),
         suggestion: Some("programs need Linux 5.3 or newer".into()),
@@ -175,6 +175,6 @@ fn too_old_a_kernel() -> SandboxUnavailable {
 }
 
 /// Names a Python by path, or by the search path.
-fn command_of(python: Option<&Path>) -> OsString {
+fn python_command(python: Option<&Path>) -> OsString {
     python.map_or_else(|| "python3".into(), |path| path.as_os_str().to_owned())
 }

@@ -68,7 +68,7 @@ pub(super) async fn run(
     stops: StopConditions,
 ) -> Result<ProgramOutcome, SandboxUnavailable> {
     let IdleWorker { stream, handed } = begun;
-    let Program { code, faces, limits, printed } = program;
+    let Program { code, bindings: faces, limits, printed } = program;
     let first =
         frame::encode_program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
     let mut talk = Conversation {
@@ -77,7 +77,7 @@ pub(super) async fn run(
         unfinished: Vec::new(),
         value: None,
         left_out: 0,
-        told_left_out: 0,
+        reported_left_out: 0,
         limits,
         last: 0,
         open: HashMap::new(),
@@ -85,8 +85,8 @@ pub(super) async fn run(
         written: 0,
         process: Process(None),
     };
-    let how = talk.hold(zygote, stream, handed, asked, stops).await?;
-    Ok(talk.ending(how))
+    let how = talk.run(zygote, stream, handed, asked, stops).await?;
+    Ok(talk.into_outcome(how))
 }
 
 pub(super) fn unavailable(error: &io::Error) -> SandboxUnavailable {
@@ -112,7 +112,7 @@ struct Conversation {
     value: Option<LastValue>,
     left_out: u64,
     /// What the worker has left out itself, as far as it has said so.
-    told_left_out: u64,
+    reported_left_out: u64,
     limits: ProgramLimits,
     /// The highest number that a question has had.
     last: u64,
@@ -125,13 +125,13 @@ struct Conversation {
 
 /// What one step of the conversation comes to.
 enum Step {
-    On,
+    Continue,
     Ask(Box<(u64, ProgramQuestion)>),
-    Over(ExitReason),
+    Done(ExitReason),
 }
 
 impl Conversation {
-    async fn hold(
+    async fn run(
         &mut self,
         zygote: &Zygote,
         mut stream: UnixStream,
@@ -154,13 +154,13 @@ impl Conversation {
         loop {
             // Whatever has arrived comes first, as long as the broker has room for questions.
             while question.is_none() {
-                match self.said(&mut inbox)? {
+                match self.next_step(&mut inbox)? {
                     None => break,
-                    Some(Step::On) => {}
+                    Some(Step::Continue) => {}
                     Some(Step::Ask(asks)) => question = Some(asks),
-                    Some(Step::Over(how)) => {
+                    Some(Step::Done(how)) => {
                         // The process is only sure to be gone when there is something to kill it by.
-                        self.arrived(&mut started).await;
+                        self.adopt_process(&mut started).await;
                         return Ok(how);
                     }
                 }
@@ -168,11 +168,11 @@ impl Conversation {
             tokio::select! {
                 biased;
                 () = stops.cancel.cancelled() => {
-                    self.arrived(&mut started).await;
+                    self.adopt_process(&mut started).await;
                     return Ok(ExitReason::Died { why: "it was cancelled".into() });
                 }
                 () = &mut clock => {
-                    self.arrived(&mut started).await;
+                    self.adopt_process(&mut started).await;
                     return Ok(ExitReason::TimedOut);
                 }
                 () = zygote.gone.cancelled() => {
@@ -193,7 +193,7 @@ impl Conversation {
                 }
                 Some((id, reply)) = answers.next(), if self.outbox.is_empty() => {
                     if self.open.remove(&id).is_some() {
-                        self.outbox = encoded(id, reply)?;
+                        self.outbox = encode_bounded_reply(id, reply)?;
                     }
                 }
                 room = asked.reserve(), if question.is_some() => {
@@ -201,7 +201,7 @@ impl Conversation {
                         let (reply, on_reply) = oneshot::channel();
                         // How far the program is needs no answer.
                         if !matches!(question, ProgramQuestion::Progress { .. }) {
-                            answers.push(answer(id, on_reply, self.opened(id)));
+                            answers.push(wait_for_reply(id, on_reply, self.open_question(id)));
                         }
                         if let Ok(room) = room {
                             room.send(PendingProgramQuestion { question, reply });
@@ -210,8 +210,8 @@ impl Conversation {
                 }
                 read = reader.read_buf(&mut inbox), if question.is_none() => {
                     if !matches!(read, Ok(1..)) {
-                        self.arrived(&mut started).await;
-                        return Ok(gone(zygote, ended).await);
+                        self.adopt_process(&mut started).await;
+                        return Ok(exit_reason(zygote, ended).await);
                     }
                 }
             }
@@ -219,7 +219,7 @@ impl Conversation {
     }
 
     /// Takes the process over, if it was started, so that it can be ended.
-    async fn arrived(&mut self, started: &mut oneshot::Receiver<Result<OwnedFd, String>>) {
+    async fn adopt_process(&mut self, started: &mut oneshot::Receiver<Result<OwnedFd, String>>) {
         if self.process.0.is_none()
             && let Ok(Ok(Ok(handle))) = tokio::time::timeout(PATIENCE, started).await
         {
@@ -228,21 +228,21 @@ impl Conversation {
     }
 
     /// The next thing that was said, if it has arrived whole.
-    fn said(&mut self, inbox: &mut BytesMut) -> Result<Option<Step>, SandboxUnavailable> {
-        let broke = |why: String| Ok(Some(Step::Over(ExitReason::ProtocolViolation { why })));
+    fn next_step(&mut self, inbox: &mut BytesMut) -> Result<Option<Step>, SandboxUnavailable> {
+        let broke = |why: String| Ok(Some(Step::Done(ExitReason::ProtocolViolation { why })));
         match frame::decode_frame(inbox) {
             Err(why) => broke(why),
             Ok(None) => Ok(None),
             Ok(Some(ProgramFrame::Output(text))) => {
-                self.print(&text);
+                self.append_output(&text);
                 if self.left_out > MOST_BEYOND {
                     return broke("it prints on and on".into());
                 }
-                Ok(Some(Step::On))
+                Ok(Some(Step::Continue))
             }
             Ok(Some(ProgramFrame::Cancel { id })) => {
                 self.open.remove(&id);
-                Ok(Some(Step::On))
+                Ok(Some(Step::Continue))
             }
             Ok(Some(ProgramFrame::Question { id, question })) => {
                 if id <= self.last {
@@ -255,22 +255,22 @@ impl Conversation {
                 Ok(Some(Step::Ask(Box::new((id, question)))))
             }
             Ok(Some(ProgramFrame::LeftOut { bytes })) => {
-                self.told_left_out = bytes;
-                Ok(Some(Step::On))
+                self.reported_left_out = bytes;
+                Ok(Some(Step::Continue))
             }
             Ok(Some(ProgramFrame::Unfinished(unfinished))) => {
                 self.unfinished = unfinished;
-                Ok(Some(Step::On))
+                Ok(Some(Step::Continue))
             }
-            Ok(Some(ProgramFrame::Ending(ended))) => Ok(Some(Step::Over(self.ended(ended)))),
+            Ok(Some(ProgramFrame::Ending(ended))) => Ok(Some(Step::Done(self.record_end(ended)))),
         }
     }
 
     /// The program's own last words.
-    fn ended(&mut self, ended: ProgramEndFrame) -> ExitReason {
+    fn record_end(&mut self, ended: ProgramEndFrame) -> ExitReason {
         match ended {
             ProgramEndFrame::Finished { left_out, unawaited, unfinished, value } => {
-                self.told_left_out = left_out;
+                self.reported_left_out = left_out;
                 self.unawaited = unawaited;
                 self.value = value;
                 let stuck = unfinished.iter().any(|task| task.why == UnfinishedReason::Stuck);
@@ -278,12 +278,12 @@ impl Conversation {
                 if stuck { ExitReason::Unfinished } else { ExitReason::Finished }
             }
             ProgramEndFrame::Raised { traceback, left_out, unawaited, unfinished } => {
-                self.told_left_out = left_out;
+                self.reported_left_out = left_out;
                 (self.unawaited, self.unfinished) = (unawaited, unfinished);
                 ExitReason::Raised { traceback }
             }
             ProgramEndFrame::Memory { left_out } => {
-                self.told_left_out = left_out;
+                self.reported_left_out = left_out;
                 ExitReason::OutOfMemory
             }
             ProgramEndFrame::Broken { why } => {
@@ -292,22 +292,22 @@ impl Conversation {
         }
     }
 
-    fn print(&mut self, text: &[u8]) {
+    fn append_output(&mut self, text: &[u8]) {
         let room = self.limits.output.saturating_sub(self.printed.borrow().len() as u64);
         let fits = usize::try_from(room).map_or(text.len(), |room| room.min(text.len()));
         self.printed.send_modify(|printed| printed.extend(&text[..fits]));
         self.left_out += (text.len() - fits) as u64;
     }
 
-    fn opened(&mut self, id: u64) -> oneshot::Receiver<()> {
+    fn open_question(&mut self, id: u64) -> oneshot::Receiver<()> {
         let (wanted, unwanted) = oneshot::channel();
         self.open.insert(id, wanted);
         unwanted
     }
 
-    fn ending(self, how: ExitReason) -> ProgramOutcome {
+    fn into_outcome(self, how: ExitReason) -> ProgramOutcome {
         let mut printed = self.printed.borrow().clone();
-        let mut left_out = self.left_out.saturating_add(self.told_left_out);
+        let mut left_out = self.left_out.saturating_add(self.reported_left_out);
         if left_out > 0 {
             // A letter that was cut in two is left out whole.
             let whole = match std::str::from_utf8(&printed) {
@@ -327,13 +327,13 @@ impl Conversation {
             unawaited,
             unfinished,
             value: self.value,
-            how,
+            exit_reason: how,
         }
     }
 }
 
 /// Waits for an answer as long as the program does. Both go when one goes.
-async fn answer(
+async fn wait_for_reply(
     id: u64,
     reply: oneshot::Receiver<ProgramReply>,
     unwanted: oneshot::Receiver<()>,
@@ -345,7 +345,7 @@ async fn answer(
     }
 }
 
-fn encoded(id: u64, reply: Option<ProgramReply>) -> Result<Vec<u8>, SandboxUnavailable> {
+fn encode_bounded_reply(id: u64, reply: Option<ProgramReply>) -> Result<Vec<u8>, SandboxUnavailable> {
     let failed = |message: &str| {
         let (message, kind) = (message.to_owned(), "execution_error".to_owned());
         ProgramReply::Failed(ToolFailure { message, kind, tool: String::new(), details: None })
@@ -361,7 +361,7 @@ fn encoded(id: u64, reply: Option<ProgramReply>) -> Result<Vec<u8>, SandboxUnava
 }
 
 /// The pipe is closed and nothing was said: what became of the process?
-async fn gone(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> ExitReason {
+async fn exit_reason(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> ExitReason {
     let died = |why: &str| ExitReason::Died { why: why.into() };
     let status = tokio::select! {
         status = tokio::time::timeout(PATIENCE, ended) => status,

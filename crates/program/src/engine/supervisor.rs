@@ -46,7 +46,7 @@ impl SandboxSupervisor {
     }
 
     pub(super) async fn ready(&self) -> Result<SandboxInfo, SandboxUnavailable> {
-        let zygote = self.trusted().await?;
+        let zygote = self.verified_zygote().await?;
         Ok(SandboxInfo {
             python_version: zygote.version.clone(),
             modules: zygote.modules.clone(),
@@ -60,14 +60,14 @@ impl SandboxSupervisor {
         asked: mpsc::Sender<PendingProgramQuestion>,
         cancel: CancellationToken,
     ) -> Result<ProgramOutcome, SandboxUnavailable> {
-        let mut zygote = self.trusted().await?;
+        let mut zygote = self.verified_zygote().await?;
         let begun = match session::start_worker(&zygote, &program.limits).await {
             // It is gone, and this is the first to notice.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
             {
                 zygote.gone.cancel();
-                zygote = self.trusted().await?;
+                zygote = self.verified_zygote().await?;
                 session::start_worker(&zygote, &program.limits).await
             }
             begun => begun,
@@ -77,19 +77,19 @@ impl SandboxSupervisor {
         session::run(&zygote, begun, program, asked, stops).await
     }
 
-    pub(super) async fn attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
+    pub(super) async fn run_attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
         let zygote = self.zygote().await?;
-        Ok(attacks::run_all(&zygote, clock(&self.settings)).await)
+        Ok(attacks::run_all(&zygote, wall_clock_limit(&self.settings)).await)
     }
 
-    pub(super) async fn attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
+    pub(super) async fn run_attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
         let zygote = self.zygote().await?;
         let unknown =
             || SandboxUnavailable { reason: format!("there is no attack {name:?}"), suggestion: None };
-        attacks::run_one(&zygote, clock(&self.settings), name).await.ok_or_else(unknown)
+        attacks::run_one(&zygote, wall_clock_limit(&self.settings), name).await.ok_or_else(unknown)
     }
 
-    pub(super) fn process(&self) -> Option<u32> {
+    pub(super) fn pid(&self) -> Option<u32> {
         let started = lock(&self.state).started.clone();
         started.as_ref().and_then(Shared::peek)?.as_ref().ok().map(|zygote| zygote.pid)
     }
@@ -97,12 +97,12 @@ impl SandboxSupervisor {
     pub(super) async fn stop(&self) {
         let started = lock(&self.state).started.take();
         if let Some(Ok(zygote)) = started.as_ref().and_then(Shared::peek) {
-            zygote.end().await;
+            zygote.shutdown().await;
         }
     }
 
     /// A sandbox that held against every attack.
-    async fn trusted(&self) -> Result<Arc<Zygote>, SandboxUnavailable> {
+    async fn verified_zygote(&self) -> Result<Arc<Zygote>, SandboxUnavailable> {
         let zygote = self.zygote().await?;
         let trust = lock(&self.state).trust.clone();
         match trust {
@@ -110,7 +110,7 @@ impl SandboxSupervisor {
             Trust::Off(unavailable) => return Err(unavailable),
             Trust::Unknown => {}
         }
-        let attacked = attacks::run_all(&zygote, clock(&self.settings)).await;
+        let attacked = attacks::run_all(&zygote, wall_clock_limit(&self.settings)).await;
         let Some(unavailable) = attacks::verdict(&attacked) else {
             lock(&self.state).trust = Trust::Proven;
             return Ok(zygote);
@@ -120,7 +120,7 @@ impl SandboxSupervisor {
         if attacks::has_escape(&attacked) {
             lock(&self.state).trust = Trust::Off(unavailable.clone());
         }
-        zygote.end().await;
+        zygote.shutdown().await;
         Err(unavailable)
     }
 
@@ -139,7 +139,7 @@ impl SandboxSupervisor {
             match usable {
                 Some(started) => started.clone(),
                 None => {
-                    let starting = start(Arc::clone(&self.settings));
+                    let starting = start_zygote(Arc::clone(&self.settings));
                     state.started = Some(starting.clone());
                     starting
                 }
@@ -158,7 +158,7 @@ impl Drop for SandboxSupervisor {
 }
 
 /// In a task of its own, so that it goes on when the first one who waits for it goes away.
-fn start(settings: Arc<EngineSettings>) -> ZygoteStart {
+fn start_zygote(settings: Arc<EngineSettings>) -> ZygoteStart {
     let task = tokio::spawn(async move { Zygote::start(&settings).await });
     let done = async move {
         task.await.unwrap_or_else(|error| {
@@ -171,7 +171,7 @@ fn start(settings: Arc<EngineSettings>) -> ZygoteStart {
     done.boxed().shared()
 }
 
-fn clock(settings: &EngineSettings) -> attacks::WallClockLimit {
+fn wall_clock_limit(settings: &EngineSettings) -> attacks::WallClockLimit {
     if has_layer(settings, SandboxLayer::WallClock) {
         attacks::WallClockLimit::Wall
     } else {

@@ -19,7 +19,7 @@ pub fn launch(_launch: &UnsupportedLaunch) -> ExitCode {
     ExitCode::FAILURE
 }
 
-pub fn launch_without(_launch: &UnsupportedLaunch, _without: &[SandboxLayer]) -> ExitCode {
+pub fn launch_without_layers(_launch: &UnsupportedLaunch, _without: &[SandboxLayer]) -> ExitCode {
     ExitCode::FAILURE
 }
 
@@ -44,15 +44,15 @@ impl UnsupportedSandbox {
         Err(not_linux())
     }
 
-    pub(super) async fn attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
+    pub(super) async fn run_attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
         Err(not_linux())
     }
 
-    pub(super) async fn attack(&self, _name: &str) -> Result<AttackReport, SandboxUnavailable> {
+    pub(super) async fn run_attack(&self, _name: &str) -> Result<AttackReport, SandboxUnavailable> {
         Err(not_linux())
     }
 
-    pub(super) fn process(&self) -> Option<u32> {
+    pub(super) fn pid(&self) -> Option<u32> {
         None
     }
 

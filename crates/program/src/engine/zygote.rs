@@ -88,14 +88,14 @@ impl Zygote {
             suggestion: None,
         })?;
         let stderr = child.stderr.take();
-        let greeted = tokio::time::timeout(START, greeted(&control)).await;
+        let greeted = tokio::time::timeout(START, wait_for_hello(&control)).await;
         let (pid, hello) = match greeted {
             Ok(Ok(greeted)) => greeted,
             Ok(Err(ZygoteStartError::Unavailable(unavailable))) => return Err(unavailable),
-            Ok(Err(ZygoteStartError::Gone(why))) => return Err(silent(&why, stderr).await),
+            Ok(Err(ZygoteStartError::Gone(why))) => return Err(start_failure(&why, stderr).await),
             Err(_) => {
                 let _ = child.start_kill();
-                return Err(silent("it took too long to start", stderr).await);
+                return Err(start_failure("it took too long to start", stderr).await);
             }
         };
         let left_out: Vec<_> = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
@@ -162,7 +162,7 @@ impl Zygote {
     }
 
     /// Ends Python, and with it every program.
-    pub(super) async fn end(&self) {
+    pub(super) async fn shutdown(&self) {
         self.stop.cancel();
         let task = lock(&self.listening).take();
         if let Some(task) = task {
@@ -176,7 +176,7 @@ impl Zygote {
         self.stop.cancel();
     }
 
-    fn heard(&self, news: ZygoteMessage, handle: Option<OwnedFd>) {
+    fn handle_message(&self, news: ZygoteMessage, handle: Option<OwnedFd>) {
         match news {
             ZygoteMessage::Started { id } => {
                 let Some(handle) = handle else { return };
@@ -243,7 +243,7 @@ struct Hello {
     without: Vec<String>,
 }
 
-async fn greeted(control: &UnixStream) -> Result<(u32, Hello), ZygoteStartError> {
+async fn wait_for_hello(control: &UnixStream) -> Result<(u32, Hello), ZygoteStartError> {
     let mut born = None;
     loop {
         let (news, _) = receive(control).await.map_err(|error| ZygoteStartError::Gone(error.to_string()))?;
@@ -286,13 +286,13 @@ async fn receive(control: &UnixStream) -> io::Result<(ZygoteMessage, Option<Owne
 
 /// Hears the zygote out until it is gone, and sees to it that nothing of it stays.
 async fn listen(zygote: Arc<Zygote>, mut child: Child, stderr: Option<ChildStderr>) {
-    let drained = tokio::spawn(drain(stderr));
+    let drained = tokio::spawn(log_stderr(stderr));
     loop {
         tokio::select! {
             biased;
             () = zygote.stop.cancelled() => break,
             heard = receive(&zygote.control) => match heard {
-                Ok((news, handle)) => zygote.heard(news, handle),
+                Ok((news, handle)) => zygote.handle_message(news, handle),
                 Err(error) => {
                     tracing::warn!(%error, "the Python process of the programs is gone");
                     break;
@@ -311,7 +311,7 @@ async fn listen(zygote: Arc<Zygote>, mut child: Child, stderr: Option<ChildStder
 }
 
 /// What Python says on its standard error is for the log; a program cannot write there.
-async fn drain(stderr: Option<ChildStderr>) {
+async fn log_stderr(stderr: Option<ChildStderr>) {
     let Some(mut stderr) = stderr else { return };
     let mut piece = vec![0; 4096];
     while let Ok(length @ 1..) = stderr.read(&mut piece).await {
@@ -320,7 +320,7 @@ async fn drain(stderr: Option<ChildStderr>) {
 }
 
 /// The words for a sandbox that did not come up, with the last thing that it said.
-async fn silent(why: &str, stderr: Option<ChildStderr>) -> SandboxUnavailable {
+async fn start_failure(why: &str, stderr: Option<ChildStderr>) -> SandboxUnavailable {
     let mut said = Vec::new();
     if let Some(stderr) = stderr {
         let _ = tokio::time::timeout(END, stderr.take(64 << 10).read_to_end(&mut said)).await;

@@ -43,7 +43,7 @@ impl SearchIndex {
         let mut vocabulary: BTreeMap<String, Vec<(usize, f32)>> = BTreeMap::new();
         let mut tools = Vec::with_capacity(catalog.tools().len());
         for (at, tool) in catalog.tools().iter().enumerate() {
-            let counted = count(tool);
+            let counted = term_weights(tool);
             let length = counted.values().sum();
             for (word, weight) in counted {
                 vocabulary.entry(word).or_default().push((at, weight));
@@ -63,12 +63,12 @@ impl SearchIndex {
         let asked = if telling.is_empty() { asked.iter().collect() } else { telling };
         for word in asked {
             match self.vocabulary.get(word) {
-                Some(places) => self.add(places, 1.0, &mut scores),
+                Some(places) => self.add_scores(places, 1.0, &mut scores),
                 // Nobody has the whole word, but perhaps one that begins with it.
                 None if word.len() >= SHORTEST_BEGINNING => {
                     let longer = self.vocabulary.range(word.clone()..);
                     for (_, places) in longer.take_while(|(known, _)| known.starts_with(word)) {
-                        self.add(places, BEGINNING, &mut scores);
+                        self.add_scores(places, BEGINNING, &mut scores);
                     }
                 }
                 None => {}
@@ -79,14 +79,14 @@ impl SearchIndex {
             .iter()
             .zip(scores)
             .filter(|(_, score)| *score > 0.0)
-            .map(|(entry, score)| (score + bonus(&entry.tool, query), &entry.tool))
+            .map(|(entry, score)| (score + exact_name_bonus(&entry.tool, query), &entry.tool))
             .collect();
         // Those of one score keep the order of the yard.
         found.sort_by(|one, other| other.0.total_cmp(&one.0));
         found.into_iter().map(|(_, tool)| tool).collect()
     }
 
-    fn add(&self, places: &[(usize, f32)], share: f32, scores: &mut [f32]) {
+    fn add_scores(&self, places: &[(usize, f32)], share: f32, scores: &mut [f32]) {
         let (all, having) = (self.tools.len() as f32, places.len() as f32);
         let rarity = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
         for (at, weight) in places {
@@ -97,7 +97,7 @@ impl SearchIndex {
 }
 
 /// Whoever says the very name means it.
-fn bonus(tool: &ToolEntry, query: &str) -> f32 {
+fn exact_name_bonus(tool: &ToolEntry, query: &str) -> f32 {
     let query = query.trim();
     if tool.full_name.as_str() == query {
         2_000.0
@@ -109,7 +109,7 @@ fn bonus(tool: &ToolEntry, query: &str) -> f32 {
 }
 
 /// How much every word counts in a tool.
-fn count(tool: &ToolEntry) -> HashMap<String, f32> {
+fn term_weights(tool: &ToolEntry) -> HashMap<String, f32> {
     let mut counted: HashMap<String, f32> = HashMap::new();
     let mut add = |text: &str, weight: f32| {
         let text = &text[..text.floor_char_boundary(LONGEST)];

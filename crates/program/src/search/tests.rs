@@ -19,7 +19,7 @@ fn shop() -> Arc<Yard> {
     let mut secret = described("delete_everything", "Deletes all files.", &[]);
     secret["_meta"] = json!({"permissions": ["admin"]});
     yard(&[
-        FakeSource::offering(
+        FakeSource::with_tools(
             "files",
             &[
                 described("readFile", "Reads a file as text.", &["path"]),
@@ -27,14 +27,14 @@ fn shop() -> Arc<Yard> {
                 secret,
             ],
         ),
-        FakeSource::offering(
+        FakeSource::with_tools(
             "finance",
             &[
                 described("query_financials", "Fetch income statements for a ticker.", &["ticker", "limit"]),
                 described("quote", "The price of a share. It mentions a file once.", &["ticker"]),
             ],
         ),
-        FakeSource::offering(
+        FakeSource::with_tools(
             "docs",
             &[json!({"name": "x1", "title": "Search documents", "inputSchema": {"type": "object"}})],
         ),
@@ -47,7 +47,7 @@ fn told(principal: &Principal, wanted: &SearchArguments) -> String {
     let seen = VisibleTools { catalog: &catalog, principal, own: &own };
     match wanted.find(&seen, &SearchIndex::build(&catalog)) {
         Ok(found) => wanted.render_text(&seen, &found),
-        Err(error) => error.sentence(),
+        Err(error) => error.message_with_suggestion(),
     }
 }
 
@@ -138,6 +138,6 @@ async fn the_index_is_made_once_for_a_catalog() {
     let catalog = yard.catalog();
     let first = indexes.get(&catalog).await;
     assert!(Arc::ptr_eq(&first, &indexes.get(&catalog).await));
-    yard.add(FakeSource::offering("more", &[described("new", "", &[])]));
+    yard.add(FakeSource::with_tools("more", &[described("new", "", &[])]));
     assert!(!Arc::ptr_eq(&first, &indexes.get(&yard.catalog()).await));
 }

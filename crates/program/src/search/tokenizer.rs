@@ -7,25 +7,25 @@ pub(crate) fn tokenize(text: &str) -> Vec<String> {
         let letters: Vec<char> = piece.chars().collect();
         let mut start = 0;
         for at in 1..letters.len() {
-            if begins(&letters, at) {
-                push(&letters[start..at], &mut words);
+            if is_word_start(&letters, at) {
+                push_word(&letters[start..at], &mut words);
                 start = at;
             }
         }
-        push(&letters[start..], &mut words);
+        push_word(&letters[start..], &mut words);
     }
     words
 }
 
 /// Whether a new word begins here: `readFile`, `HTTPServer`.
-fn begins(letters: &[char], at: usize) -> bool {
+fn is_word_start(letters: &[char], at: usize) -> bool {
     let (before, here) = (letters[at - 1], letters[at]);
     let next_is_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
     here.is_uppercase()
         && (before.is_lowercase() || before.is_numeric() || (before.is_uppercase() && next_is_small))
 }
 
-fn push(letters: &[char], words: &mut Vec<String>) {
+fn push_word(letters: &[char], words: &mut Vec<String>) {
     if !letters.is_empty() {
         let word: String = letters.iter().flat_map(|letter| letter.to_lowercase()).collect();
         words.push(singular(word));

@@ -15,7 +15,7 @@ impl TypeNames {
 
     /// A name like `McpGitLogParams` for `mcp__git__log_params`.
     pub fn assign(&mut self, from: &str) -> String {
-        let wanted = pascal(from);
+        let wanted = to_pascal_case(from);
         let mut name = wanted.clone();
         for number in 2.. {
             if self.taken.insert(name.clone()) {
@@ -27,7 +27,7 @@ impl TypeNames {
     }
 }
 
-fn pascal(text: &str) -> String {
+fn to_pascal_case(text: &str) -> String {
     let mut name = String::new();
     for word in text.split(|letter: char| !letter.is_ascii_alphanumeric()) {
         let mut letters = word.chars();
@@ -41,7 +41,7 @@ fn pascal(text: &str) -> String {
 }
 
 /// A description on its way into a comment or a docstring: words only, nothing that could end either.
-pub fn prose(text: &str) -> String {
+pub fn sanitize_description(text: &str) -> String {
     const LONGEST: usize = 400;
     let harmless = |letter: &char| !matches!(letter, '\\' | '"' | '\u{2028}' | '\u{2029}');
     let spaced = |letter: char| if letter.is_control() { ' ' } else { letter };
@@ -52,7 +52,7 @@ pub fn prose(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TypeNames, prose};
+    use super::{TypeNames, sanitize_description};
 
     #[test]
     fn names_are_fit_and_differ() {
@@ -64,6 +64,6 @@ mod tests {
 
     #[test]
     fn a_description_cannot_leave_its_comment() {
-        assert_eq!(prose("a */ b\n\"\"\" import os\\"), "a * / b import os");
+        assert_eq!(sanitize_description("a */ b\n\"\"\" import os\\"), "a * / b import os");
     }
 }

@@ -72,7 +72,7 @@ impl<'a> ShapeReader<'a> {
     }
 
     /// The whole schema under a name.
-    pub fn root(&mut self, base: &str, description: &str) -> Shape {
+    pub fn read_root(&mut self, base: &str, description: &str) -> Shape {
         self.base = base.to_owned();
         let name = self.names.assign(base);
         self.known.insert("#".to_owned(), name.clone());
@@ -93,15 +93,15 @@ impl<'a> ShapeReader<'a> {
         hint: &str,
         depth: usize,
     ) -> Shape {
-        let body = match record(schema) {
-            Some((object, properties)) => self.record(object, properties, hint, depth),
-            None => TypeBody::Alias(self.shape(schema, hint, depth)),
+        let body = match as_record(schema) {
+            Some((object, properties)) => self.read_record(object, properties, hint, depth),
+            None => TypeBody::Alias(self.read_shape(schema, hint, depth)),
         };
         self.declared.push(TypeDeclaration { name: name.clone(), description, body });
         Shape::Named(name)
     }
 
-    fn record(&mut self, object: &Members, properties: &Members, hint: &str, depth: usize) -> TypeBody {
+    fn read_record(&mut self, object: &Members, properties: &Members, hint: &str, depth: usize) -> TypeBody {
         let required: Vec<&str> = match object.get("required") {
             Some(Value::Array(keys)) => keys.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
@@ -109,7 +109,7 @@ impl<'a> ShapeReader<'a> {
         let fields = properties.iter().map(|(key, schema)| RecordField {
             key: key.clone(),
             description: description(schema),
-            shape: self.shape(schema, &format!("{hint}_{key}"), depth + 1),
+            shape: self.read_shape(schema, &format!("{hint}_{key}"), depth + 1),
             required: required.contains(&key.as_str()),
             default: schema.get("default").cloned(),
         });
@@ -119,13 +119,13 @@ impl<'a> ShapeReader<'a> {
         TypeBody::Record { fields, open }
     }
 
-    fn shape(&mut self, schema: &Value, hint: &str, depth: usize) -> Shape {
+    fn read_shape(&mut self, schema: &Value, hint: &str, depth: usize) -> Shape {
         let Value::Object(object) = schema else { return Shape::Unknown };
         if depth > DEEPEST {
             return Shape::Unknown;
         }
         if let Some(Value::String(reference)) = object.get("$ref") {
-            return self.follow(reference, depth);
+            return self.follow_reference(reference, depth);
         }
         if let Some(value) = object.get("const") {
             return literal(std::slice::from_ref(value));
@@ -137,29 +137,31 @@ impl<'a> ShapeReader<'a> {
             if let Some(Value::Array(parts)) = object.get(key) {
                 let shapes = parts.iter().enumerate();
                 let shapes =
-                    shapes.map(|(at, part)| self.shape(part, &format!("{hint}_{}", at + 1), depth + 1));
+                    shapes.map(|(at, part)| self.read_shape(part, &format!("{hint}_{}", at + 1), depth + 1));
                 return union(shapes.collect());
             }
         }
         // Schemas that all have to hold are said by the first one only where it is the only one.
         if let Some(Value::Array(parts)) = object.get("allOf") {
             return match (parts.as_slice(), object.contains_key("properties")) {
-                ([only], false) => self.shape(only, hint, depth + 1),
+                ([only], false) => self.read_shape(only, hint, depth + 1),
                 _ => Shape::Unknown,
             };
         }
         match object.get("type") {
             Some(Value::Array(kinds)) => {
                 let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
-                union(kinds.into_iter().map(|kind| self.of_kind(kind, schema, object, hint, depth)).collect())
+                union(
+                    kinds.into_iter().map(|kind| self.read_kind(kind, schema, object, hint, depth)).collect(),
+                )
             }
-            Some(Value::String(kind)) => self.of_kind(kind, schema, object, hint, depth),
-            _ if object.contains_key("properties") => self.of_kind("object", schema, object, hint, depth),
+            Some(Value::String(kind)) => self.read_kind(kind, schema, object, hint, depth),
+            _ if object.contains_key("properties") => self.read_kind("object", schema, object, hint, depth),
             _ => Shape::Unknown,
         }
     }
 
-    fn of_kind(&mut self, kind: &str, schema: &Value, object: &Members, hint: &str, depth: usize) -> Shape {
+    fn read_kind(&mut self, kind: &str, schema: &Value, object: &Members, hint: &str, depth: usize) -> Shape {
         match kind {
             "null" => Shape::Null,
             "boolean" => Shape::Boolean,
@@ -168,22 +170,22 @@ impl<'a> ShapeReader<'a> {
             "string" => Shape::Text,
             "array" => {
                 let items = object.get("items").unwrap_or(&Value::Null);
-                Shape::List(Box::new(self.shape(items, &format!("{hint}_item"), depth + 1)))
+                Shape::List(Box::new(self.read_shape(items, &format!("{hint}_item"), depth + 1)))
             }
-            "object" if record(schema).is_some() => {
+            "object" if as_record(schema).is_some() => {
                 let name = self.names.assign(hint);
                 self.declare(name, description(schema), schema, hint, depth)
             }
             "object" => {
                 let values = object.get("additionalProperties").unwrap_or(&Value::Null);
-                Shape::Map(Box::new(self.shape(values, &format!("{hint}_value"), depth + 1)))
+                Shape::Map(Box::new(self.read_shape(values, &format!("{hint}_value"), depth + 1)))
             }
             _ => Shape::Unknown,
         }
     }
 
     /// Only references within the document lead anywhere.
-    fn follow(&mut self, reference: &str, depth: usize) -> Shape {
+    fn follow_reference(&mut self, reference: &str, depth: usize) -> Shape {
         if let Some(name) = self.known.get(reference) {
             return Shape::Named(name.clone());
         }
@@ -199,7 +201,7 @@ impl<'a> ShapeReader<'a> {
 }
 
 /// A schema of an object whose keys are named.
-fn record(schema: &Value) -> Option<(&Members, &Members)> {
+fn as_record(schema: &Value) -> Option<(&Members, &Members)> {
     let object = schema.as_object()?;
     let plain =
         ["$ref", "enum", "const", "anyOf", "oneOf", "allOf"].iter().all(|key| !object.contains_key(*key));

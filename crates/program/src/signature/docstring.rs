@@ -16,7 +16,7 @@ const MOST_LINES: usize = 80;
 impl Signature {
     /// The whole function, as far as it can be read.
     pub(crate) fn definition(&self, name: &str) -> String {
-        let mut text = format!("{}:\n", self.line(name));
+        let mut text = format!("{}:\n", self.declaration(name));
         let mut body = clean(&self.description);
         let mut lines = Vec::new();
         for parameter in &self.parameters {
@@ -26,12 +26,12 @@ impl Signature {
             }
             let colon = if said.is_empty() { "" } else { ": " };
             lines.push(format!("    {} ({}){colon}{said}", parameter.key, parameter.typed.name));
-            gather(&parameter.typed, 2, &mut lines);
+            push_field_lines(&parameter.typed, 2, &mut lines);
         }
-        section(&mut body, "Args:", lines);
+        push_section(&mut body, "Args:", lines);
         let mut lines = Vec::new();
-        gather(&self.returns, 1, &mut lines);
-        section(&mut body, &format!("Returns {}:", self.returns.name), lines);
+        push_field_lines(&self.returns, 1, &mut lines);
+        push_section(&mut body, &format!("Returns {}:", self.returns.name), lines);
         let body = if body.is_empty() { "Says nothing about itself." } else { body.trim_end() };
         // Writing to a text cannot fail.
         let _ = writeln!(text, "    \"\"\"{}", body.replace('\n', "\n    ").replace("\n    \n", "\n\n"));
@@ -40,7 +40,7 @@ impl Signature {
     }
 }
 
-fn section(body: &mut String, title: &str, mut lines: Vec<String>) {
+fn push_section(body: &mut String, title: &str, mut lines: Vec<String>) {
     if lines.is_empty() {
         return;
     }
@@ -57,12 +57,12 @@ fn section(body: &mut String, title: &str, mut lines: Vec<String>) {
     body.push_str(&lines.join("\n"));
 }
 
-fn gather(typed: &PythonType, depth: usize, lines: &mut Vec<String>) {
+fn push_field_lines(typed: &PythonType, depth: usize, lines: &mut Vec<String>) {
     for Entry { key, typed, required, description } in &typed.fields {
         let mark = if *required { "" } else { "?" };
         let dash = if description.is_empty() { "" } else { "  # " };
         lines.push(format!("{}{key}{mark}: {}{dash}{description}", "    ".repeat(depth), typed.name));
-        gather(typed, depth + 1, lines);
+        push_field_lines(typed, depth + 1, lines);
     }
 }
 

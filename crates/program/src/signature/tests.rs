@@ -14,7 +14,7 @@ fn signature(input: &Value, output: Option<&Value>) -> Signature {
 }
 
 fn line(input: &Value) -> String {
-    signature(input, None).line("t")
+    signature(input, None).declaration("t")
 }
 
 fn object(properties: &Value, required: &[&str]) -> Value {
@@ -34,7 +34,7 @@ fn the_example_of_the_issue() {
     let output =
         json!({"type": "array", "items": {"type": "object", "properties": {"revenue": {"type": "number"}}}});
     assert_eq!(
-        signature(&input, Some(&output)).line("query_financials"),
+        signature(&input, Some(&output)).declaration("query_financials"),
         "async def query_financials(ticker: str, statement: Literal[\"income\", \"balance\"], \
          limit: int | None = None) -> list[dict]"
     );
@@ -73,7 +73,7 @@ fn names_that_python_cannot_spell_are_given_in_another_way() {
     );
     let name = "mcp__x-y__z";
     assert_eq!(
-        signature(&json!({"type": "object"}), None).line(name),
+        signature(&json!({"type": "object"}), None).declaration(name),
         "async def tools[\"mcp__x-y__z\"](**others: Any) -> Any"
     );
 }

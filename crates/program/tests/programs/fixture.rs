@@ -38,7 +38,7 @@ pub(crate) fn limits() -> ProgramLimits {
 }
 
 pub(crate) fn program(code: &str) -> Program {
-    Program { code: code.into(), faces: Vec::new(), limits: limits(), printed: watch::Sender::default() }
+    Program { code: code.into(), bindings: Vec::new(), limits: limits(), printed: watch::Sender::default() }
 }
 
 /// Runs a program where nobody answers.

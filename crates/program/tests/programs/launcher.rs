@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use toolyard_program::{
-    Engine, EngineSettings, LaunchSettings, Program, ProgramLimits, SandboxLayer, launch_without,
+    Engine, EngineSettings, LaunchSettings, Program, ProgramLimits, SandboxLayer, launch_without_layers,
 };
 
 const USAGE: &str = "toolyard-sandbox host | [--python FILE] [--without LAYER]...";
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             _ => return usage(),
         }
     }
-    launch_without(&sandbox, &without)
+    launch_without_layers(&sandbox, &without)
 }
 
 fn usage() -> ExitCode {
@@ -49,11 +49,11 @@ async fn host() -> ExitCode {
         eprintln!("toolyard-sandbox: {unavailable}");
         return ExitCode::FAILURE;
     }
-    println!("{}", engine.process().unwrap_or_default());
+    println!("{}", engine.pid().unwrap_or_default());
     let limits = ProgramLimits { time: Duration::from_secs(600), memory: 64 << 20, output: 1024 };
     let program = Program {
         code: "while True: pass".into(),
-        faces: Vec::new(),
+        bindings: Vec::new(),
         limits,
         printed: watch::Sender::default(),
     };

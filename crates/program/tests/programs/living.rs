@@ -49,7 +49,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 /// The Python process of an engine that is ready, once the programs that attacked it are gone too.
 async fn quiet(engine: &Engine) -> u32 {
     engine.ready().await.unwrap();
-    let zygote = engine.process().unwrap();
+    let zygote = engine.pid().unwrap();
     until("the attackers to go", || children(zygote).is_empty()).await;
     zygote
 }
@@ -95,7 +95,7 @@ async fn a_worker_that_is_killed_hurts_nobody_else() {
     assert_eq!(ending, died("its process was killed"));
     until("only the other to be there", || children(zygote).len() == 1).await;
     assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
-    assert_eq!(engine.process(), Some(zygote));
+    assert_eq!(engine.pid(), Some(zygote));
     engine.stop().await;
 }
 
@@ -168,7 +168,7 @@ async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
     kill(zygote);
     assert_eq!(flying.await.unwrap(), died("the Python process of all programs is gone"));
     assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
-    assert_ne!(engine.process(), Some(zygote));
+    assert_ne!(engine.pid(), Some(zygote));
     until("the worker to go", || !lives(worker)).await;
     engine.stop().await;
 }
@@ -219,7 +219,7 @@ async fn when_the_yard_is_killed_nothing_of_it_lives_on() {
 async fn when_the_launcher_is_killed_python_goes_with_it() {
     let engine = engine();
     engine.ready().await.unwrap();
-    let zygote = engine.process().unwrap();
+    let zygote = engine.pid().unwrap();
     let stat = fs::read_to_string(format!("/proc/{zygote}/stat")).unwrap();
     let launcher: u32 = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     kill(launcher);
@@ -262,12 +262,16 @@ async fn run_many_programs() -> String {
     let one = async |number: usize| {
         let code = codes[number % codes.len()];
         let ending = run(&engine, code).await.unwrap();
-        assert_eq!(ending.how == ExitReason::Finished, number % codes.len() < 2, "{code}: {ending:?}");
+        assert_eq!(
+            ending.exit_reason == ExitReason::Finished,
+            number % codes.len() < 2,
+            "{code}: {ending:?}"
+        );
     };
     for number in 0..50 {
         one(number).await;
     }
-    let (own, zygote) = (std::process::id(), engine.process().unwrap());
+    let (own, zygote) = (std::process::id(), engine.pid().unwrap());
     let now = || (descriptors(own), descriptors(zygote), resident(own), resident(zygote));
     let before = now();
     for number in 0..rounds {
@@ -276,7 +280,7 @@ async fn run_many_programs() -> String {
     until("all workers to go", || children(zygote).is_empty()).await;
     until("the last descriptor to go", || (now().0, now().1) <= (before.0, before.1)).await;
     let after = now();
-    assert_eq!(engine.process(), Some(zygote));
+    assert_eq!(engine.pid(), Some(zygote));
     assert!(after.2 < before.2 + 8192 && after.3 < before.3 + 4096, "{before:?}, then {after:?}");
     engine.stop().await;
     format!("{rounds} programs: descriptors and kilobytes, ours and Python's: {before:?}, then {after:?}")

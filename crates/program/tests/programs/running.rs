@@ -22,13 +22,13 @@ fn finished(text: &str) -> ProgramOutcome {
 async fn with_tools(engine: &Engine, code: &str) -> ProgramOutcome {
     let (asked, questions) = mpsc::channel(8);
     let mut program = program(code);
-    program.faces = faces();
+    program.bindings = faces();
     let (ending, ()) = tokio::join!(engine.run(program, asked, CancellationToken::new()), answer(questions));
     ending.unwrap()
 }
 
 async fn raised(engine: &Engine, code: &str) -> String {
-    match with_tools(engine, code).await.how {
+    match with_tools(engine, code).await.exit_reason {
         ExitReason::Raised { traceback } => traceback,
         other => panic!("{other:?}"),
     }
@@ -65,7 +65,7 @@ print(text, text.headers, json.dumps(customer))
 "#;
     let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let mut program = program(code);
-    program.faces = faces();
+    program.bindings = faces();
     let answering = async {
         while let Some(PendingProgramQuestion { question, reply }) = questions.recv().await {
             let data = match question {
@@ -136,7 +136,7 @@ invalid_arguments | inspect_tool wants a string, not int
     assert_eq!(with_tools(&engine, code).await, finished(expected));
     let nested = with_tools(&engine, "await echo(value=slow(1, 2))").await;
     assert!(
-        matches!(&nested.how, ExitReason::Raised { traceback } if traceback.contains("write `await` before")),
+        matches!(&nested.exit_reason, ExitReason::Raised { traceback } if traceback.contains("write `await` before")),
         "{nested:?}"
     );
     engine.stop().await;
@@ -181,7 +181,7 @@ call_tool("echo", {"value": 1})
 print("done")
 "#;
     let ending = with_tools(&engine, code).await;
-    assert_eq!((ending.how, ending.printed.text.as_str()), (ExitReason::Finished, "done\n"));
+    assert_eq!((ending.exit_reason, ending.printed.text.as_str()), (ExitReason::Finished, "done\n"));
     let mut unawaited = ending.unawaited;
     unawaited.sort_by_key(|one| one.line);
     let expected = [
@@ -229,7 +229,7 @@ print(back == number)
     let ending = with_tools(&engine, code).await;
     // A lone surrogate can be sent and received, but not printed.
     assert!(
-        matches!(&ending.how, ExitReason::Raised { traceback } if traceback.contains("surrogates not allowed")),
+        matches!(&ending.exit_reason, ExitReason::Raised { traceback } if traceback.contains("surrogates not allowed")),
         "{ending:?}"
     );
     let ending = with_tools(&engine, &code.replace("print(await echo(\"\\ud800\"), ", "print(")).await;
@@ -257,7 +257,7 @@ async fn a_cancelled_call_is_cancelled_for_the_broker_too() {
     let code = "import asyncio\ntry:\n    await asyncio.wait_for(slow(60000, 1), 0.05)\nexcept asyncio.TimeoutError:\n    print('cut')\nawait asyncio.sleep(0.2)\n";
     let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let mut program = program(code);
-    program.faces = faces();
+    program.bindings = faces();
     let (ending, unwanted) = tokio::join!(engine.run(program, asked, CancellationToken::new()), async {
         let mut asked = questions.recv().await.unwrap();
         let began = Instant::now();
@@ -323,9 +323,9 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     let why = "it made a forbidden system call".to_owned();
     assert_eq!(ended, ProgramOutcome::new(ExitReason::Died { why }, so_far("x\n")));
     let crashed = run(&engine, "import ctypes\nctypes.string_at(0)").await.unwrap();
-    assert_eq!(crashed.how, ExitReason::Died { why: "Python crashed".into() });
+    assert_eq!(crashed.exit_reason, ExitReason::Died { why: "Python crashed".into() });
     let left = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
-    assert_eq!(left.how, ExitReason::Died { why: "its process ended without a word".into() });
+    assert_eq!(left.exit_reason, ExitReason::Died { why: "its process ended without a word".into() });
     engine.stop().await;
 }
 
@@ -356,7 +356,7 @@ async fn the_pipe_is_not_believed() {
             "import os\nbody = {body}\nos.write(3, len(body).to_bytes(4, 'little') + body)\nimport time\ntime.sleep(60)"
         )
     };
-    let why = async |code: &str| match run(&engine, code).await.unwrap().how {
+    let why = async |code: &str| match run(&engine, code).await.unwrap().exit_reason {
         ExitReason::ProtocolViolation { why } => why,
         other => format!("{other:?}"),
     };

@@ -48,10 +48,10 @@ fn fits(path: &Path, version: &str) -> bool {
 async fn ours(engine: &Engine, code: &str) -> String {
     let (asked, questions) = mpsc::channel(8);
     let mut program = program(code);
-    program.faces = faces();
+    program.bindings = faces();
     let run = engine.run(program, asked, CancellationToken::new());
     let (ending, ()) = tokio::join!(run, answer(questions));
-    let ProgramOutcome { printed, how, .. } = ending.unwrap();
+    let ProgramOutcome { printed, exit_reason: how, .. } = ending.unwrap();
     let (text, end) = (printed.text, if how == ExitReason::Finished { "fine" } else { "failed" });
     match how {
         ExitReason::Finished => format!("{text}[{end}]"),

@@ -5,20 +5,20 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, FnArg, ItemFn, Lit, LitStr, Meta, Result, ReturnType, Signature, Type};
 
-use crate::settings::{DescriptionSource, ToolSettings, tool_name};
+use crate::settings::{DescriptionSource, ToolSettings, validate_tool_name};
 
 pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<TokenStream> {
     let settings: ToolSettings = syn::parse2(settings)?;
     let function: ItemFn = syn::parse2(function)?;
-    let params = params(&function.sig)?;
+    let params = params_type(&function.sig)?;
     let ItemFn { attrs, vis, sig, block, .. } = &function;
     let ident = &sig.ident;
     let name = match settings.name {
         Some(name) => name,
-        None => tool_name(LitStr::new(&ident.to_string(), ident.span()))?,
+        None => validate_tool_name(LitStr::new(&ident.to_string(), ident.span()))?,
     };
     let mut calls = settings.calls;
-    if settings.describes == DescriptionSource::DocComment
+    if settings.description_source == DescriptionSource::DocComment
         && let Some(text) = doc_comment(attrs)
     {
         calls.insert(0, quote!(.description(#text)));
@@ -29,8 +29,8 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<Tok
         .partition(|attr| ["doc", "cfg", "deprecated"].iter().any(|name| attr.path().is_ident(name)));
     // Said here, so that the compiler points at the type that does not fit.
     let takes = params.map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_params::<#ty>();));
-    let gives =
-        returned(sig).map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_returned::<#ty>();));
+    let gives = return_type(sig)
+        .map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_returned::<#ty>();));
     Ok(quote! {
         #(#outside)*
         #vis fn #ident() -> ::toolyard_sdk::Tool {
@@ -44,7 +44,7 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<Tok
 }
 
 /// The type of the parameters, if the function has any, once it is known that it can be a tool.
-fn params(sig: &Signature) -> Result<Option<&Type>> {
+fn params_type(sig: &Signature) -> Result<Option<&Type>> {
     if sig.asyncness.is_none() {
         return Err(Error::new(sig.fn_token.span, "a tool is an async function: write `async fn`"));
     }
@@ -89,7 +89,7 @@ fn params(sig: &Signature) -> Result<Option<&Type>> {
 }
 
 /// The type that is returned, where it can be named: `impl Trait` cannot.
-fn returned(sig: &Signature) -> Option<&Type> {
+fn return_type(sig: &Signature) -> Option<&Type> {
     let ReturnType::Type(_, ty) = &sig.output else { return None };
     (!ty.to_token_stream().to_string().contains("impl ")).then_some(ty)
 }

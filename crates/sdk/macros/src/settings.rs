@@ -12,7 +12,7 @@ const KEYS: &str = "name, title, description, permissions, version, author, cate
 /// The settings of one tool.
 pub(crate) struct ToolSettings {
     pub(crate) name: Option<LitStr>,
-    pub(crate) describes: DescriptionSource,
+    pub(crate) description_source: DescriptionSource,
     /// Method calls, in the order in which the keys were written.
     pub(crate) calls: Vec<TokenStream>,
 }
@@ -26,7 +26,8 @@ pub(crate) enum DescriptionSource {
 
 impl Parse for ToolSettings {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let mut settings = Self { name: None, describes: DescriptionSource::DocComment, calls: Vec::new() };
+        let mut settings =
+            Self { name: None, description_source: DescriptionSource::DocComment, calls: Vec::new() };
         let mut seen: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             let key: Ident = input.parse()?;
@@ -47,32 +48,32 @@ impl ToolSettings {
     fn set(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         let call = match key.to_string().as_str() {
             "name" => {
-                self.name = Some(tool_name(value(input)?)?);
+                self.name = Some(validate_tool_name(parse_value(input)?)?);
                 return Ok(());
             }
             "description" => {
-                self.describes = DescriptionSource::Attribute;
-                let text = text(key, input)?;
+                self.description_source = DescriptionSource::Attribute;
+                let text = parse_text(key, input)?;
                 quote!(.description(#text))
             }
             "title" | "version" | "author" | "category" | "deprecates" => {
-                let text = text(key, input)?;
+                let text = parse_text(key, input)?;
                 quote!(.#key(#text))
             }
             "permissions" | "tags" => {
-                let list = list(key, input)?;
+                let list = parse_list(key, input)?;
                 quote!(.#key(#list))
             }
             "read_only" | "destructive" | "idempotent" | "open_world" => {
-                let flag: LitBool = value(input)
+                let flag: LitBool = parse_value(input)
                     .map_err(|error| Error::new(error.span(), format!("`{key}` is `true` or `false`")))?;
                 quote!(.#key(#flag))
             }
             "hooks" => {
-                let hooks: Expr = value(input)?;
+                let hooks: Expr = parse_value(input)?;
                 quote!(.hooks(::std::sync::Arc::new(#hooks)))
             }
-            "custom" => custom(input)?,
+            "custom" => parse_custom(input)?,
             _ => {
                 return Err(Error::new(key.span(), format!("unknown key `{key}`; there are {KEYS}")));
             }
@@ -82,14 +83,14 @@ impl ToolSettings {
     }
 }
 
-fn value<T: Parse>(input: ParseStream<'_>) -> Result<T> {
+fn parse_value<T: Parse>(input: ParseStream<'_>) -> Result<T> {
     input.parse::<Token![=]>()?;
     input.parse()
 }
 
 /// A text, or an expression that makes one (`include_str!` for example).
-fn text(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
-    let text: Expr = value(input)?;
+fn parse_text(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
+    let text: Expr = parse_value(input)?;
     match &text {
         Expr::Lit(literal) if !matches!(literal.lit, Lit::Str(_)) => {
             Err(Error::new_spanned(literal, format!("`{key}` is a text in quotes")))
@@ -99,18 +100,18 @@ fn text(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
     }
 }
 
-fn list(key: &Ident, input: ParseStream<'_>) -> Result<ExprArray> {
-    match value(input)? {
+fn parse_list(key: &Ident, input: ParseStream<'_>) -> Result<ExprArray> {
+    match parse_value(input)? {
         Expr::Array(list) => Ok(list),
         other => Err(Error::new_spanned(other, format!("`{key}` is a list of texts: [\"…\"]"))),
     }
 }
 
-fn custom(input: ParseStream<'_>) -> Result<TokenStream> {
+fn parse_custom(input: ParseStream<'_>) -> Result<TokenStream> {
     struct Member(Ident, Expr);
     impl Parse for Member {
         fn parse(input: ParseStream<'_>) -> Result<Self> {
-            Ok(Self(input.parse()?, value(input)?))
+            Ok(Self(input.parse()?, parse_value(input)?))
         }
     }
     let inside;
@@ -124,7 +125,7 @@ fn custom(input: ParseStream<'_>) -> Result<TokenStream> {
 }
 
 /// The name, once it is known that clients accept it.
-pub(crate) fn tool_name(name: LitStr) -> Result<LitStr> {
+pub(crate) fn validate_tool_name(name: LitStr) -> Result<LitStr> {
     let text = name.value();
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if text.is_empty() || text.len() > 128 || !text.chars().all(fine) {

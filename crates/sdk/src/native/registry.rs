@@ -36,7 +36,7 @@ impl NativeRegistry {
 
     /// The template that makes this address, and the values it makes it with.
     pub(super) fn template_for(&self, uri: &str) -> Option<(&ResourceTemplate, Values)> {
-        self.templates.iter().find_map(|template| Some((&**template, template.values(uri)?)))
+        self.templates.iter().find_map(|template| Some((&**template, template.match_uri(uri)?)))
     }
 
     /// The template by itself, or by an address that it makes.
@@ -73,7 +73,7 @@ impl NativeRegistry {
             resources: self.resources.iter().map(|resource| resource.to_offer()).collect(),
             templates: self.templates.iter().map(|template| template.to_offer()).collect(),
             prompts: self.prompts.iter().map(|prompt| prompt.to_offer()).collect(),
-            completes,
+            supports_completion: completes,
             reserved: None,
         }
     }

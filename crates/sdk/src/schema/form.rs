@@ -15,14 +15,14 @@ pub(crate) fn form_schema<T: JsonSchema>() -> Result<Raw, HubError> {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
-    let schema = super::root::<T>(settings);
+    let schema = super::root_schema::<T>(settings);
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
-        return Err(unfit(&T::schema_name(), "it is no struct with named fields"));
+        return Err(unsupported_field(&T::schema_name(), "it is no struct with named fields"));
     };
     let mut properties = Map::new();
     for (name, field) in fields {
-        let flat = field.as_object().cloned().and_then(flat).ok_or_else(|| {
-            unfit(name, "a field is a text, a number, a boolean, a choice or a list of choices")
+        let flat = field.as_object().cloned().and_then(flatten_field).ok_or_else(|| {
+            unsupported_field(name, "a field is a text, a number, a boolean, a choice or a list of choices")
         })?;
         properties.insert(name.clone(), Value::Object(flat));
     }
@@ -33,17 +33,17 @@ pub(crate) fn form_schema<T: JsonSchema>() -> Result<Raw, HubError> {
     Ok(raw::to_raw(&form))
 }
 
-fn unfit(name: &str, why: &str) -> HubError {
+fn unsupported_field(name: &str, why: &str) -> HubError {
     HubError::new(ErrorKind::Bug, format!("{name} cannot be asked for in a form: {why}"))
 }
 
 /// The field as a client can draw it; `None` if none can.
-fn flat(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
-    without_null(&mut field)?;
+fn flatten_field(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
+    remove_null(&mut field)?;
     let choices = choices(&field);
     if !choices.is_empty() {
         field.retain(|key, _| matches!(key.as_str(), "title" | "description" | "default"));
-        field.extend(choice(&choices, "oneOf"));
+        field.extend(choice_schema(&choices, "oneOf"));
         return Some(field);
     }
     match field.get("type")?.as_str()? {
@@ -61,7 +61,7 @@ fn flat(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
             if choices.is_empty() {
                 return None;
             }
-            let mut items = choice(&choices, "anyOf");
+            let mut items = choice_schema(&choices, "anyOf");
             if items.contains_key("anyOf") {
                 // The protocol gives titled choices of a list no type.
                 items.remove("type");
@@ -74,7 +74,7 @@ fn flat(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
 }
 
 /// A field that may be left empty is simply not required, so `null` is no value of its own.
-fn without_null(field: &mut Map<String, Value>) -> Option<()> {
+fn remove_null(field: &mut Map<String, Value>) -> Option<()> {
     if field.get("default").is_some_and(Value::is_null) {
         field.shift_remove("default");
     }
@@ -117,7 +117,7 @@ fn choices(schema: &Map<String, Value>) -> Vec<(String, Option<String>)> {
 }
 
 /// A choice as the protocol writes it: a plain list, or titled values under this key.
-fn choice(choices: &[(String, Option<String>)], titled: &str) -> Map<String, Value> {
+fn choice_schema(choices: &[(String, Option<String>)], titled: &str) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), json!("string"));
     if choices.iter().all(|(_, title)| title.is_none()) {

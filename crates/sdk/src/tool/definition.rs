@@ -12,7 +12,7 @@ use crate::definition::DefinitionBuilder;
 impl Tool {
     /// The definition as clients see it.
     pub fn to_definition(&self) -> Raw {
-        if let Some(by_hand) = &self.definition_by_hand {
+        if let Some(by_hand) = &self.custom_definition {
             return by_hand.clone();
         }
         let mut definition = DefinitionBuilder::default();
@@ -28,7 +28,7 @@ impl Tool {
         if !self.metadata.is_empty() {
             definition.put("_meta", &json!({METADATA: self.metadata}));
         }
-        definition.put_overrides(&self.members_by_hand);
+        definition.put_overrides(&self.overrides);
         definition.into_raw()
     }
 

@@ -70,7 +70,7 @@ async fn an_error_of_the_hub_stays_what_it_is() {
     #[tool]
     async fn limited() -> Result<(), ToolError> {
         Err(HubError::new(ErrorKind::RateLimited, "too many")
-            .suggest("wait")
+            .with_suggestion("wait")
             .with_details(json!({"limit": 3})))?
     }
     let error = testing::call(limited(), json!({})).await.outcome.unwrap_err();

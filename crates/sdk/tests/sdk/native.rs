@@ -123,8 +123,8 @@ fn definitions_have_what_the_protocol_has_and_nothing_that_is_absent() {
             ],
         })
     );
-    assert!(offer.completes);
-    assert!(!NativeSource::new("empty").offer().completes);
+    assert!(offer.supports_completion);
+    assert!(!NativeSource::new("empty").offer().supports_completion);
 }
 
 #[tokio::test]
@@ -276,7 +276,7 @@ async fn two_versions_of_a_tool_stand_side_by_side() {
         let what = CallTarget::Tool { name: "add".to_owned(), arguments: None };
         let context = CallContext { version: version.map(ToOwned::to_owned), ..Default::default() };
         let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
-        let outcome = yard.call(request).await.map_err(|error| error.sentence())?;
+        let outcome = yard.call(request).await.map_err(|error| error.message_with_suggestion())?;
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         Ok::<_, String>(body["content"][0]["text"].as_str().unwrap().to_owned())
     };

@@ -62,7 +62,7 @@ struct Ids(Mutex<Vec<String>>);
 
 impl Hooks for Ids {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
-        self.0.lock().push(call.record.id.public_name());
+        self.0.lock().push(call.record.id.public_id());
         Box::pin(std::future::ready(Ok(HookDecision::Pass)))
     }
 }
@@ -95,7 +95,7 @@ async fn a_whole_server_is_one_call_away_and_has_a_token_of_its_own() {
     let here = HttpOptions { listen: ([127, 0, 0, 1], 0).into(), ..HttpOptions::default() };
     let server = http_with(yard(), here.clone()).await.unwrap();
     let (url, token) = (server.url(), server.token().unwrap().to_owned());
-    assert_eq!(server.page(), format!("{url}/#token={token}"));
+    assert_eq!(server.page_url(), format!("{url}/#token={token}"));
     let stop = CancellationToken::new();
     let serving = tokio::spawn(server.serve_until(stop.clone().cancelled_owned()));
     assert_eq!(get(&url, "/mcp/tools", None).await.0, 401);
@@ -107,7 +107,7 @@ async fn a_whole_server_is_one_call_away_and_has_a_token_of_its_own() {
     // Tokens that the author gives are not told to anybody.
     let mine = BearerToken::new("a-token-of-mine", Principal::owner());
     let server = http_with(yard(), HttpOptions { tokens: vec![mine], ..here }).await.unwrap();
-    assert_eq!((server.token(), server.page()), (None, format!("{}/", server.url())));
+    assert_eq!((server.token(), server.page_url()), (None, format!("{}/", server.url())));
     let (url, stop) = (server.url(), CancellationToken::new());
     let serving = tokio::spawn(server.serve_until(stop.clone().cancelled_owned()));
     assert_eq!(get(&url, "/mcp/tools", Some("a-token-of-mine")).await.0, 200);

@@ -48,7 +48,7 @@ async fn a_form_is_asked_for_by_type_and_answered_by_type() {
             "required": ["name"],
         },
     });
-    let questions: Vec<_> = report.asked.iter().map(asked).collect();
+    let questions: Vec<_> = report.questions.iter().map(asked).collect();
     assert_eq!(questions, [("person".to_owned(), QuestionKind::ElicitForm, params)]);
 }
 
@@ -66,7 +66,7 @@ async fn an_answer_that_makes_no_sense_is_asked_for_once_more() {
     let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
     let second =
         TestCaller::new().answer("person", 12345).answer("person", accepted).call(greet(), json!({})).await;
-    assert_eq!((second.text().as_str(), second.asked.len()), ("Ada None", 2));
+    assert_eq!((second.text().as_str(), second.questions.len()), ("Ada None", 2));
 
     let nonsense = json!({"action": "accept", "content": {"name": 7}});
     let never = TestCaller::new()
@@ -75,7 +75,7 @@ async fn an_answer_that_makes_no_sense_is_asked_for_once_more() {
         .call(greet(), json!({}))
         .await;
     let error = never.outcome.unwrap_err();
-    assert_eq!((error.kind(), never.asked.len()), (ErrorKind::InvalidArguments, 2));
+    assert_eq!((error.kind(), never.questions.len()), (ErrorKind::InvalidArguments, 2));
     let reason = "invalid type: integer `7`, expected a string at line 1 column 9";
     assert_eq!(error.message(), format!("the answer to person is not what was asked for: {reason}"));
 }
@@ -84,7 +84,7 @@ async fn an_answer_that_makes_no_sense_is_asked_for_once_more() {
 async fn a_caller_that_cannot_answer_is_not_asked() {
     let report = TestCaller::new().capabilities(ClientCapabilities::default()).call(greet(), json!({})).await;
     assert_eq!(report.error_kind(), Some(ErrorKind::ClientCannot));
-    assert_eq!(report.asked.len(), 0);
+    assert_eq!(report.questions.len(), 0);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn the_other_questions_have_the_parameters_of_the_protocol() {
     let url = json!({"mode": "url", "message": "Please log in", "url": "https://example.com/login"});
     let form = json!({"message": "Fill in", "requestedSchema": {"type": "object", "properties": {}}});
     assert_eq!(
-        report.asked.iter().map(asked).collect::<Vec<_>>(),
+        report.questions.iter().map(asked).collect::<Vec<_>>(),
         [
             ("login".to_owned(), QuestionKind::ElicitUrl, url),
             ("poem".to_owned(), QuestionKind::Sample, json!({"messages": [message], "maxTokens": 50})),

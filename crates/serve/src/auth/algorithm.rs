@@ -45,7 +45,7 @@ impl Algorithm {
         }
     }
 
-    pub(super) fn of_rsa(self) -> Option<&'static RsaParameters> {
+    pub(super) fn rsa_parameters(self) -> Option<&'static RsaParameters> {
         match self {
             Self::Rs256 => Some(&signature::RSA_PKCS1_2048_8192_SHA256),
             Self::Rs384 => Some(&signature::RSA_PKCS1_2048_8192_SHA384),

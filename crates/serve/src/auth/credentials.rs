@@ -8,18 +8,18 @@ use super::rejection::RejectionReason;
 
 #[derive(Clone)]
 pub(crate) struct ConnectionCredentials {
-    lock: AuthPolicy,
+    policy: AuthPolicy,
     token: Option<String>,
 }
 
 impl ConnectionCredentials {
-    pub(super) fn new(lock: AuthPolicy, token: Option<String>) -> Self {
-        Self { lock, token }
+    pub(super) fn new(policy: AuthPolicy, token: Option<String>) -> Self {
+        Self { policy, token }
     }
 
     /// Whether anything but a token can say who this is.
     pub(crate) fn needs_token(&self) -> bool {
-        self.token.is_none() && matches!(self.lock, AuthPolicy::TokenStore(_))
+        self.token.is_none() && matches!(self.policy, AuthPolicy::TokenStore(_))
     }
 
     /// From now on this token says who it is.
@@ -29,7 +29,7 @@ impl ConnectionCredentials {
 
     /// Who it is at this moment.
     pub(crate) async fn authenticate(&self) -> Result<Principal, RejectionReason> {
-        match (&self.lock, &self.token) {
+        match (&self.policy, &self.token) {
             (AuthPolicy::Open(principal), _) => Ok(principal.clone()),
             (AuthPolicy::TokenStore(keyring), Some(token)) => keyring.authenticate(token).await,
             (AuthPolicy::TokenStore(_), None) => Err(RejectionReason::TokenMissing),

@@ -85,14 +85,14 @@ pub fn head(bytes: &[u8]) {
     }
     check_proxies(&headers);
     for door in DOORS.iter() {
-        let seen = door.look(&headers, path).err();
+        let seen = door.extract_credential(&headers, path).err();
         if seen != Some(RejectionReason::Host) {
             check_host(&headers);
             if seen != Some(RejectionReason::Origin) {
                 check_origin(&headers);
             }
         }
-        let admitted = door.admit(&headers, path).now_or_never();
+        let admitted = door.authenticate(&headers, path).now_or_never();
         match admitted.expect("nothing is waited for") {
             Ok(Some(principal)) => {
                 let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
@@ -105,9 +105,9 @@ pub fn head(bytes: &[u8]) {
                 );
             }
             Ok(None) => drop(door.metadata(&headers, path)),
-            Err(reason) => drop(door.turn(reason, &headers, path).into_response()),
+            Err(reason) => drop(door.reject(reason, &headers, path).into_response()),
         }
-        let _ = door.page(&headers);
+        let _ = door.allowed_origin(&headers);
         if cors::is_preflight(&Method::OPTIONS, &headers) {
             drop(cors::preflight_response(&headers));
         }
@@ -132,7 +132,7 @@ fn check_proxies(headers: &HeaderMap) {
 fn check_host(headers: &HeaderMap) {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if let Ok(read) = host.parse::<Authority>() {
-        assert!(is_ours(read.host(), HOST), "Host: {host} passes, and names {}", read.host());
+        assert!(is_own_host(read.host(), HOST), "Host: {host} passes, and names {}", read.host());
     }
 }
 
@@ -142,12 +142,12 @@ fn check_origin(headers: &HeaderMap) {
     if let Some((_, rest)) = origin.split_once("://")
         && let Ok(read) = rest.parse::<Authority>()
     {
-        let ours = is_ours(read.host(), "app.example");
+        let ours = is_own_host(read.host(), "app.example");
         assert!(ours, "Origin: {origin} passes, and names {}", read.host());
     }
 }
 
-fn is_ours(host: &str, configured: &str) -> bool {
+fn is_own_host(host: &str, configured: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.eq_ignore_ascii_case(configured)
         || bare.eq_ignore_ascii_case("localhost")
@@ -161,7 +161,7 @@ pub fn jwt(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match kind % 4 {
         // Without the key nobody can sign, so nothing may pass but what was signed here.
-        0 => drop(vouch(&text).map(|principal| check_principal(&principal))),
+        0 => drop(verify_token(&text).map(|principal| check_principal(&principal))),
         1 => check_signed(r#"{"alg":"EdDSA","kid":"k"}"#, &text),
         2 => {
             let (head, claims) = text.split_once('\n').unwrap_or((&text, "{}"));
@@ -171,7 +171,7 @@ pub fn jwt(bytes: &[u8]) {
     }
 }
 
-fn vouch(token: &str) -> Option<Principal> {
+fn verify_token(token: &str) -> Option<Principal> {
     JWT.verify(token).now_or_never().expect("nothing is waited for").ok()
 }
 
@@ -182,7 +182,7 @@ fn sign(head: &str, claims: &str) -> String {
 
 fn check_signed(head: &str, claims: &str) {
     let token = sign(head, claims);
-    let Some(principal) = vouch(&token) else { return };
+    let Some(principal) = verify_token(&token) else { return };
     check_principal(&principal);
     let claims: Value = serde_json::from_str(claims).expect("claims that pass are JSON");
     let head: Value = serde_json::from_str(head).expect("a head that passes is JSON");
@@ -197,7 +197,7 @@ fn check_signed(head: &str, claims: &str) {
     let mut other = token.into_bytes();
     let last = other.len() - 10;
     other[last] = if other[last] == b'A' { b'B' } else { b'A' };
-    assert!(vouch(&String::from_utf8_lossy(&other)).is_none(), "a wrong signature passes");
+    assert!(verify_token(&String::from_utf8_lossy(&other)).is_none(), "a wrong signature passes");
 }
 
 fn check_principal(principal: &Principal) {

@@ -67,7 +67,7 @@ impl fmt::Debug for Material {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignatureError {
     NoSuchKey,
-    Wrong,
+    Invalid,
 }
 
 impl Jwks {
@@ -96,10 +96,10 @@ impl Jwks {
         if kid.is_none() && fitting.next().is_some() {
             return Err(SignatureError::NoSuchKey);
         }
-        if key.verify(algorithm, signed, signature) { Ok(()) } else { Err(SignatureError::Wrong) }
+        if key.verify(algorithm, signed, signature) { Ok(()) } else { Err(SignatureError::Invalid) }
     }
 
-    fn knows(&self, kid: Option<&str>) -> bool {
+    fn has_key(&self, kid: Option<&str>) -> bool {
         kid.is_none() || self.keys.iter().any(|key| key.kid.as_deref() == kid)
     }
 }
@@ -144,7 +144,7 @@ impl Key {
     }
 
     fn verify(&self, algorithm: Algorithm, signed: &[u8], given: &[u8]) -> bool {
-        match (&self.material, algorithm.of_rsa()) {
+        match (&self.material, algorithm.rsa_parameters()) {
             (Material::Rsa { n, e }, Some(parameters)) => {
                 RsaPublicKeyComponents { n, e }.verify(parameters, signed, given).is_ok()
             }
@@ -177,9 +177,9 @@ pub enum KeySource {
 /// Keys that are asked for when they are needed, kept, and asked for again.
 pub struct FetchedKeys {
     fetch: JwksFetcher,
-    known: ArcSwapOption<(Jwks, Instant)>,
+    cached: ArcSwapOption<(Jwks, Instant)>,
     /// When the issuer was last asked. Whoever asks holds this, so that nobody asks at the same time.
-    asked: Mutex<Option<Instant>>,
+    last_fetch: Mutex<Option<Instant>>,
 }
 
 impl fmt::Debug for KeySource {
@@ -203,7 +203,7 @@ impl KeySource {
     }
 
     pub fn fetched(fetch: JwksFetcher) -> Self {
-        Self::Fetched(FetchedKeys { fetch, known: ArcSwapOption::empty(), asked: Mutex::default() })
+        Self::Fetched(FetchedKeys { fetch, cached: ArcSwapOption::empty(), last_fetch: Mutex::default() })
     }
 
     /// The keys, with the one of this name among them if the issuer has it. Nothing if they cannot be had.
@@ -217,30 +217,35 @@ impl KeySource {
 
 impl FetchedKeys {
     async fn keys(&self, kid: Option<&str>) -> Option<Arc<Jwks>> {
-        let fine = || self.known.load_full().filter(|known| known.1.elapsed() < FRESH && known.0.knows(kid));
+        let fine =
+            || self.cached.load_full().filter(|known| known.1.elapsed() < FRESH && known.0.has_key(kid));
         if fine().is_none() {
-            let old = self.known.load_full().filter(|known| known.1.elapsed() < GOOD && known.0.knows(kid));
+            let old =
+                self.cached.load_full().filter(|known| known.1.elapsed() < GOOD && known.0.has_key(kid));
             let asked = match old {
                 // While somebody asks, old keys will do for the others.
-                Some(_) => self.asked.try_lock().ok(),
-                None => Some(self.asked.lock().await),
+                Some(_) => self.last_fetch.try_lock().ok(),
+                None => Some(self.last_fetch.lock().await),
             };
             // Somebody else may have asked meanwhile.
-            let between = if self.known.load().is_some() { BETWEEN } else { BETWEEN_FIRST };
+            let between = if self.cached.load().is_some() { BETWEEN } else { BETWEEN_FIRST };
             if let Some(mut asked) = asked
                 && fine().is_none()
                 && asked.is_none_or(|at| at.elapsed() >= between)
             {
                 *asked = Some(Instant::now());
-                self.ask().await;
+                self.refresh().await;
             }
         }
-        self.known.load_full().filter(|known| known.1.elapsed() < GOOD).map(|known| Arc::new(known.0.clone()))
+        self.cached
+            .load_full()
+            .filter(|known| known.1.elapsed() < GOOD)
+            .map(|known| Arc::new(known.0.clone()))
     }
 
-    async fn ask(&self) {
+    async fn refresh(&self) {
         match (self.fetch)().await.and_then(|text| Jwks::parse(&text)) {
-            Ok(keys) => self.known.store(Some(Arc::new((keys, Instant::now())))),
+            Ok(keys) => self.cached.store(Some(Arc::new((keys, Instant::now())))),
             Err(error) => tracing::warn!(error, "the keys of the issuer of JWTs cannot be had"),
         }
     }

@@ -49,7 +49,7 @@ impl JwtIssuer {
 
     /// Whom the token is about, with what they may do.
     pub(super) async fn verify(&self, token: &str) -> Result<Principal, RejectionReason> {
-        let read = UnverifiedJwt::of(token).ok_or(RejectionReason::JwtMalformed)?;
+        let read = UnverifiedJwt::parse(token).ok_or(RejectionReason::JwtMalformed)?;
         if read.algorithm.eq_ignore_ascii_case("none") || read.signature.is_empty() {
             return Err(RejectionReason::JwtUnsigned);
         }
@@ -62,19 +62,19 @@ impl JwtIssuer {
         keys.verify(kid, algorithm, read.signed.as_bytes(), &read.signature).map_err(|unproven| {
             match unproven {
                 SignatureError::NoSuchKey => RejectionReason::JwtKeyUnknown,
-                SignatureError::Wrong => RejectionReason::JwtSignature,
+                SignatureError::Invalid => RejectionReason::JwtSignature,
             }
         })?;
-        self.believe(&read.claims)
+        self.validate_claims(&read.claims)
     }
 
-    fn believe(&self, claims: &Value) -> Result<Principal, RejectionReason> {
+    fn validate_claims(&self, claims: &Value) -> Result<Principal, RejectionReason> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         let leeway = LEEWAY.as_secs_f64();
         if claims["iss"].as_str() != Some(self.issuer.as_str()) {
             return Err(RejectionReason::JwtIssuer);
         }
-        if !words(&claims["aud"], Spaces::Belong).iter().any(|name| self.audience.contains(name)) {
+        if !claim_values(&claims["aud"], Spaces::Literal).iter().any(|name| self.audience.contains(name)) {
             return Err(RejectionReason::JwtAudience);
         }
         match &claims["exp"] {
@@ -97,17 +97,17 @@ impl JwtIssuer {
         }
         // No token of the configuration has a name with a colon, so the two are never taken for one another.
         let principal = Principal::new(format!("jwt:{subject}"), self.permissions(claims));
-        Ok(principal.with_allow_list(self.allowed.clone()).bounded(self.bounds.clone()))
+        Ok(principal.with_allow_list(self.allowed.clone()).with_limits(self.bounds.clone()))
     }
 
     fn permissions(&self, claims: &Value) -> Permissions {
         if self.claims.is_empty() {
-            let scopes = words(&claims[SCOPE], Spaces::Separate).into_iter();
+            let scopes = claim_values(&claims[SCOPE], Spaces::Separate).into_iter();
             // The issuer means its own things by these names; the configuration has to map them.
             return permissions(scopes.filter(|name| name != "*" && !is_privileged(name)));
         }
         let granted = self.claims.iter().flat_map(|(path, by_value)| {
-            let words = words(at(claims, path), Spaces::Separate).into_iter();
+            let words = claim_values(find_claim(claims, path), Spaces::Separate).into_iter();
             words.filter_map(|word| by_value.get(&word)).flatten().cloned()
         });
         permissions(granted)
@@ -121,7 +121,7 @@ pub fn permissions(list: impl IntoIterator<Item = String>) -> Permissions {
 }
 
 /// What a claim says, by its name, else by the way into objects that its dots describe.
-fn at<'a>(claims: &'a Value, path: &str) -> &'a Value {
+fn find_claim<'a>(claims: &'a Value, path: &str) -> &'a Value {
     match claims.get(path) {
         Some(value) => value,
         None => path.split('.').fold(claims, |value, step| &value[step]),
@@ -131,11 +131,11 @@ fn at<'a>(claims: &'a Value, path: &str) -> &'a Value {
 /// Whether a text with spaces is one word or several.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spaces {
-    Belong,
+    Literal,
     Separate,
 }
 
-fn words(value: &Value, spaces: Spaces) -> Vec<String> {
+fn claim_values(value: &Value, spaces: Spaces) -> Vec<String> {
     match value {
         Value::String(text) if spaces == Spaces::Separate => {
             text.split_whitespace().map(ToOwned::to_owned).collect()
@@ -156,7 +156,7 @@ struct UnverifiedJwt<'a> {
 }
 
 impl<'a> UnverifiedJwt<'a> {
-    fn of(token: &'a str) -> Option<Self> {
+    fn parse(token: &'a str) -> Option<Self> {
         if token.len() > LONGEST {
             return None;
         }

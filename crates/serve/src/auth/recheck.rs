@@ -36,7 +36,7 @@ impl StreamKind {
 /// A body that ends when its reader is not allowed to read it any more.
 pub(super) struct RecheckedBody {
     body: Body,
-    visitor: ConnectionCredentials,
+    credentials: ConnectionCredentials,
     principal: Principal,
     kind: StreamKind,
     timer: Pin<Box<Sleep>>,
@@ -47,12 +47,12 @@ pub(super) struct RecheckedBody {
 impl RecheckedBody {
     pub(super) fn new(
         body: Body,
-        visitor: ConnectionCredentials,
+        credentials: ConnectionCredentials,
         principal: Principal,
         kind: StreamKind,
     ) -> Self {
         let timer = Box::pin(tokio::time::sleep(RECHECK));
-        Self { body, visitor, principal, kind, timer, checking: None, over: false }
+        Self { body, credentials, principal, kind, timer, checking: None, over: false }
     }
 
     fn check(&mut self, cx: &mut Context<'_>) {
@@ -63,7 +63,8 @@ impl RecheckedBody {
                 self.timer.as_mut().reset(Instant::now() + RECHECK);
                 self.over |= match known {
                     Ok(principal) => {
-                        self.kind == StreamKind::Subscription && !principal.has_rights_of(&self.principal)
+                        self.kind == StreamKind::Subscription
+                            && !principal.has_same_rights_as(&self.principal)
                     }
                     // Not their fault, and they were let in before.
                     Err(RejectionReason::JwtKeysUnavailable) => false,
@@ -77,7 +78,7 @@ impl RecheckedBody {
             if self.over || self.timer.as_mut().poll(cx).is_pending() {
                 return;
             }
-            let visitor = self.visitor.clone();
+            let visitor = self.credentials.clone();
             self.checking = Some(Box::pin(async move { visitor.authenticate().await }));
         }
     }
@@ -152,7 +153,7 @@ mod tests {
     async fn a_stream_ends_when_its_token_expires() {
         let (keyring, mut body) = open(StreamKind::Call);
         body.frame().await.unwrap().unwrap();
-        let over = BearerToken::new("secret", holding(&["read"])).until(toolyard_hub::Timestamp::now());
+        let over = BearerToken::new("secret", holding(&["read"])).with_expiry(toolyard_hub::Timestamp::now());
         keyring.replace(BearerCredentials { tokens: vec![over], jwt: None });
         assert!(body.frame().await.is_none());
     }

@@ -55,14 +55,14 @@ impl RejectionReason {
     ];
 
     pub(crate) fn code(self) -> &'static str {
-        self.words().0
+        self.code_and_text().0
     }
 
     pub(crate) fn text(self) -> &'static str {
-        self.words().1
+        self.code_and_text().1
     }
 
-    fn words(self) -> (&'static str, &'static str) {
+    fn code_and_text(self) -> (&'static str, &'static str) {
         match self {
             Self::Host => ("host_unknown", "this host name is not one of this server's"),
             Self::Origin => ("origin_unknown", "pages of this origin may not use this server"),
@@ -105,7 +105,7 @@ pub(crate) struct AuthRejection {
     pub(crate) reason: RejectionReason,
     /// Where an MCP client reads how to get a token, if that can be said.
     pub(crate) metadata: Option<String>,
-    pub(crate) speaks: ErrorFormat,
+    pub(crate) format: ErrorFormat,
 }
 
 /// In which words the body is written.
@@ -126,7 +126,7 @@ impl IntoResponse for AuthRejection {
     fn into_response(self) -> Response<Body> {
         let status = self.reason.status();
         let (code, text) = (self.reason.code(), self.reason.text());
-        let mut response = match self.speaks {
+        let mut response = match self.format {
             ErrorFormat::Mcp => {
                 let data = json!({"reason": code});
                 let body =

@@ -25,13 +25,13 @@ async fn admit(list: &[(&'static str, &str)], path: &str) -> Result<Option<Strin
     let settings = ServeAuthSettings {
         auth: Auth::Tokens(vec![
             BearerToken::new("secret", ada()),
-            BearerToken::new("old", ada()).until("2001-01-01T00:00:00Z".parse().unwrap()),
-            BearerToken::new("young", ada()).until("9999-01-01T00:00:00Z".parse().unwrap()),
+            BearerToken::new("old", ada()).with_expiry("2001-01-01T00:00:00Z".parse().unwrap()),
+            BearerToken::new("young", ada()).with_expiry("9999-01-01T00:00:00Z".parse().unwrap()),
         ]),
         hosts: vec!["yard.example".to_owned()],
         origins: vec!["https://app.example".to_owned()],
     };
-    let admitted = Authenticator::new(settings, true).admit(&headers(list), path).await?;
+    let admitted = Authenticator::new(settings, true).authenticate(&headers(list), path).await?;
     Ok(admitted.map(|principal| principal.id().to_owned()))
 }
 
@@ -89,7 +89,7 @@ async fn without_auth(host: &str, origin: &str, path: &str) -> bool {
         origins: vec!["http://localhost:6274".to_owned()],
     };
     let door = Authenticator::new(settings, true);
-    match door.admit(&headers(&[("host", host), ("origin", origin)]), path).await {
+    match door.authenticate(&headers(&[("host", host), ("origin", origin)]), path).await {
         Ok(Some(_)) => true,
         Err(RejectionReason::Origin) => false,
         other => panic!("{other:?}"),
@@ -153,7 +153,7 @@ async fn keys_that_are_taken_off_the_ring_do_not_open_any_more() {
     keyring.clone().replace(BearerCredentials { tokens: vec![BearerToken::new("second", ada())], jwt: None });
     assert_eq!(keyring.authenticate("first").await, Err(RejectionReason::TokenUnknown));
     assert_eq!(keyring.authenticate("second").await, Ok(ada()));
-    let over = BearerToken::new("third", ada()).until(Timestamp::now());
+    let over = BearerToken::new("third", ada()).with_expiry(Timestamp::now());
     keyring.replace(BearerCredentials { tokens: vec![over], jwt: None });
     assert_eq!(keyring.authenticate("third").await, Err(RejectionReason::TokenExpired));
 }
@@ -168,7 +168,7 @@ async fn every_reason_has_its_answer() {
     let mut table = String::new();
     for reason in RejectionReason::ALL {
         let turned =
-            AuthRejection { reason, metadata: Some("http://y/m".to_owned()), speaks: ErrorFormat::Mcp };
+            AuthRejection { reason, metadata: Some("http://y/m".to_owned()), format: ErrorFormat::Mcp };
         let response = turned.into_response();
         let header = |name| response.headers().get(name).map_or("-", |value| value.to_str().unwrap());
         writeln!(table, "{} {} {}", reason.code(), response.status().as_u16(), header("www-authenticate"))
@@ -179,7 +179,7 @@ async fn every_reason_has_its_answer() {
     let rest = AuthRejection {
         reason: RejectionReason::TokenExpired,
         metadata: None,
-        speaks: ErrorFormat::for_path("/mcp/tools"),
+        format: ErrorFormat::for_path("/mcp/tools"),
     };
     let response = rest.into_response();
     let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();

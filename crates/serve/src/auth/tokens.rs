@@ -31,7 +31,7 @@ impl BearerToken {
 
     /// The same until this moment.
     #[must_use]
-    pub fn until(mut self, expires: Timestamp) -> Self {
+    pub fn with_expiry(mut self, expires: Timestamp) -> Self {
         self.expires = Some(expires);
         self
     }
@@ -80,7 +80,7 @@ impl BearerTokenStore {
             if bool::from(token.digest.ct_eq(&digest)) { Some(token) } else { found }
         });
         match (found, &keys.jwt) {
-            (Some(token), _) if token.expires.is_some_and(Timestamp::is_over) => {
+            (Some(token), _) if token.expires.is_some_and(Timestamp::is_past) => {
                 Err(RejectionReason::TokenExpired)
             }
             (Some(token), _) => Ok(token.principal.clone()),

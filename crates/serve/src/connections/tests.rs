@@ -30,20 +30,20 @@ fn address(text: &str) -> IpAddr {
 }
 
 fn is_open(connection: &ConnectionState) -> bool {
-    !connection.ended().is_cancelled()
+    !connection.closed_token().is_cancelled()
 }
 
 #[tokio::test]
 async fn the_oldest_idle_unauthenticated_connection_makes_room() {
     let table = table(100, 3, 100, 1);
     let all: Vec<_> = (0..3).map(|_| admit(&table, HERE).unwrap()).collect();
-    all[0].request_began(false);
+    all[0].begin_request(false);
     let fourth = admit(&table, HERE).unwrap();
     assert_eq!(all.iter().map(|state| is_open(state)).collect::<Vec<_>>(), [true, false, true]);
     assert!(!fourth.is_reserved());
     // Whoever is known is in nobody's way, and stays.
     all[0].mark_authenticated();
-    all[0].request_ended();
+    all[0].end_request();
     let more: Vec<_> = (0..3).map(|_| admit(&table, HERE).unwrap()).collect();
     assert!(is_open(&all[0]) && !is_open(&all[2]) && !is_open(&fourth));
     assert!(more.iter().all(|state| is_open(state)));
@@ -75,7 +75,7 @@ async fn addresses_with_many_connections_make_room_before_those_with_few() {
     assert!(is_open(&few), "the oldest, but alone");
     assert_eq!(many.iter().filter(|state| is_open(state)).count(), 9);
     // Where the heaviest is busy, others have to go.
-    many.iter().for_each(|state| state.request_began(false));
+    many.iter().for_each(|state| state.begin_request(false));
     assert!(!admit(&table, "192.0.2.4").unwrap().is_reserved() && !is_open(&few));
 }
 
@@ -83,16 +83,16 @@ async fn addresses_with_many_connections_make_room_before_those_with_few() {
 async fn when_everything_is_busy_only_health_checks_get_in() {
     let table = table(100, 2, 100, 1);
     let busy: Vec<_> = (0..2).map(|_| admit(&table, HERE).unwrap()).collect();
-    busy.iter().for_each(|state| state.request_began(false));
+    busy.iter().for_each(|state| state.begin_request(false));
     let reserved = admit(&table, HERE).unwrap();
     assert!(reserved.is_reserved());
     let next = admit(&table, HERE).unwrap();
     assert!(next.is_reserved() && !is_open(&reserved), "an idle one of the reserve makes room too");
-    next.request_began(false);
+    next.begin_request(false);
     assert!(admit(&table, HERE).is_none());
     assert!(busy.iter().all(|state| is_open(state)));
     next.mark_authenticated();
-    next.request_ended();
+    next.end_request();
     assert!(admit(&table, HERE).unwrap().is_reserved(), "one of the reserve stays one");
 }
 
@@ -112,43 +112,43 @@ async fn behind_a_trusted_proxy_the_forwarded_address_counts() {
     let connections: Vec<_> = (0..10).map(|_| admit(&table, "10.1.2.3").unwrap()).collect();
     assert!(connections.iter().all(|state| is_open(state)), "the proxy itself has no cap");
     let (ada, bob) = (address("192.0.2.1"), address("192.0.2.2"));
-    connections.iter().for_each(|state| state.request_began(false));
-    assert!(connections[0].forwarded_for(ada) && connections[1].forwarded_for(ada));
-    assert!(!connections[2].forwarded_for(ada), "all of them are busy");
-    assert!(connections[3].forwarded_for(bob));
-    connections[0].request_ended();
-    assert!(connections[4].forwarded_for(ada));
+    connections.iter().for_each(|state| state.begin_request(false));
+    assert!(connections[0].admit_forwarded(ada) && connections[1].admit_forwarded(ada));
+    assert!(!connections[2].admit_forwarded(ada), "all of them are busy");
+    assert!(connections[3].admit_forwarded(bob));
+    connections[0].end_request();
+    assert!(connections[4].admit_forwarded(ada));
     assert!(!is_open(&connections[0]) && is_open(&connections[1]) && is_open(&connections[3]));
     // A proxy sends requests of many over one connection.
-    assert!(connections[3].forwarded_for(ada) || is_open(&connections[3]));
+    assert!(connections[3].admit_forwarded(ada) || is_open(&connections[3]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn under_pressure_idle_connections_get_less_time() {
     let table = table(100, 8, 100, 1);
     let few: Vec<_> = (0..4).map(|_| admit(&table, HERE).unwrap()).collect();
-    assert!(!table.is_pressed());
+    assert!(!table.is_under_pressure());
     tokio::time::advance(Duration::from_secs(20)).await;
     table.sweep();
     assert_eq!(table.counts(), (4, 4), "half of the places are no pressure");
     let (busy, known, young) = (&few[0], &few[1], admit(&table, HERE).unwrap());
-    busy.request_began(false);
-    assert!(table.is_pressed());
+    busy.begin_request(false);
+    assert!(table.is_under_pressure());
     let extra = admit(&table, HERE).unwrap();
     known.mark_authenticated();
-    assert!(table.is_pressed());
+    assert!(table.is_under_pressure());
     table.sweep();
     let open = [busy, known, &few[2], &few[3], &young, &extra].map(|state| is_open(state));
     assert_eq!(open, [true, true, false, false, true, true]);
-    assert!(!table.is_pressed());
+    assert!(!table.is_under_pressure());
 }
 
 #[test]
 fn files_that_may_be_open_bound_the_connections() {
     let limits = ConnectionLimits::default();
-    let few = limits.clone().within(Some(1_024));
+    let few = limits.clone().cap_to_open_files(Some(1_024));
     assert_eq!((few.total, few.unauthenticated), (736, 736));
-    assert_eq!(limits.clone().within(Some(1 << 20)), limits);
-    assert_eq!(limits.clone().within(None), limits);
-    assert_eq!(limits.within(Some(8)).total, 1);
+    assert_eq!(limits.clone().cap_to_open_files(Some(1 << 20)), limits);
+    assert_eq!(limits.clone().cap_to_open_files(None), limits);
+    assert_eq!(limits.cap_to_open_files(Some(8)).total, 1);
 }

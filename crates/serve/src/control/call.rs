@@ -81,12 +81,12 @@ struct Argument {
 
 /// A call as it is asked for.
 pub(super) struct SocketCall {
-    what: CallTarget,
+    target: CallTarget,
     timeout: Option<Duration>,
     session_id: Option<String>,
     reach: YardScope,
-    asks: Vec<QuestionKindParam>,
-    told: ResponseDetail,
+    question_kinds: Vec<QuestionKindParam>,
+    detail: ResponseDetail,
 }
 
 /// What the response tells beside the result.
@@ -101,10 +101,10 @@ impl From<CallParams> for SocketCall {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
             session_id: words.session_id,
-            asks: words
+            question_kinds: words
                 .asks
                 .unwrap_or_else(|| vec![QuestionKindParam::ElicitForm, QuestionKindParam::ElicitUrl]),
-            ..Self::of(CallTarget::Tool { name: words.tool, arguments: words.arguments })
+            ..Self::new(CallTarget::Tool { name: words.tool, arguments: words.arguments })
         }
     }
 }
@@ -114,7 +114,7 @@ impl From<ReadParams> for SocketCall {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
             reach: words.server_name.map_or(YardScope::All, |name| YardScope::Source(SourceName::new(name))),
-            ..Self::of(CallTarget::Resource { uri: words.uri })
+            ..Self::new(CallTarget::Resource { uri: words.uri })
         }
     }
 }
@@ -123,7 +123,7 @@ impl From<PromptParams> for SocketCall {
     fn from(words: PromptParams) -> Self {
         Self {
             timeout: words.timeout_ms.map(Duration::from_millis),
-            ..Self::of(CallTarget::Prompt { name: words.name, arguments: words.arguments })
+            ..Self::new(CallTarget::Prompt { name: words.name, arguments: words.arguments })
         }
     }
 }
@@ -136,40 +136,41 @@ impl From<CompleteParams> for SocketCall {
         };
         let Argument { name: argument, value } = words.argument;
         let what = CallTarget::Completion { reference, argument, value, context: words.context };
-        Self { told: ResponseDetail::Result, ..Self::of(what) }
+        Self { detail: ResponseDetail::Result, ..Self::new(what) }
     }
 }
 
 impl SocketCall {
-    fn of(what: CallTarget) -> Self {
+    fn new(target: CallTarget) -> Self {
         Self {
-            what,
+            target,
             timeout: None,
             session_id: None,
             reach: YardScope::All,
-            asks: Vec::new(),
-            told: ResponseDetail::Execution,
+            question_kinds: Vec::new(),
+            detail: ResponseDetail::Execution,
         }
     }
 }
 
 /// What a socket can be asked in some call; each call says for itself which of these it can be asked. Roots are not among
 /// them: they are of a session, not of a call, and a person has none.
-fn socket_abilities() -> ClientCapabilities {
+fn socket_capabilities() -> ClientCapabilities {
     ClientCapabilities { elicit_form: true, elicit_url: true, sample: true, roots: false, log_level: None }
 }
 
 /// Makes a call and stays with it; what it says meanwhile goes out at once.
 pub(super) async fn call(
-    desk: &ControlSession,
+    session: &ControlSession,
     id: &ControlRequestId,
     wanted: SocketCall,
     cancel: CancellationToken,
 ) -> Result<String, ControlError> {
     let began = Instant::now();
-    let execution = ExecutionId::fresh().map_err(|error| ControlError::from_hub_error(&error.into(), ""))?;
-    let longest = desk.control.yard.limits().call_time;
-    let can = |kind| wanted.asks.contains(&kind);
+    let execution =
+        ExecutionId::generate().map_err(|error| ControlError::from_hub_error(&error.into(), ""))?;
+    let longest = session.control.yard.limits().call_time;
+    let can = |kind| wanted.question_kinds.contains(&kind);
     let abilities = ClientCapabilities {
         elicit_form: can(QuestionKindParam::ElicitForm),
         elicit_url: can(QuestionKindParam::ElicitUrl),
@@ -179,33 +180,33 @@ pub(super) async fn call(
     };
     let (client, mut updates) = CallerChannel::new(abilities);
     let request = CallRequest {
-        what: wanted.what,
+        target: wanted.target,
         tool: None,
-        principal: desk.principal(),
+        principal: session.principal(),
         deadline: Deadline::after(wanted.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel,
         priority: Priority::Normal,
         context: CallContext {
-            session_id: Some(wanted.session_id.map_or_else(|| desk.session.clone(), Into::into)),
+            session_id: Some(wanted.session_id.map_or_else(|| session.id.clone(), Into::into)),
             client_session: Some(ClientSession::new(
-                desk.session.clone(),
-                socket_abilities(),
-                desk.ended.clone(),
+                session.id.clone(),
+                socket_capabilities(),
+                session.ended.clone(),
             )),
-            reach: wanted.reach,
+            scope: wanted.reach,
             front: Some(FrontName::Control),
             ..CallContext::default()
         },
-        headers: desk.headers.clone(),
+        headers: session.headers.clone(),
         meta: None,
         client,
         id: Some(execution),
         details: None,
     };
-    let mut calling = Box::pin(desk.control.yard.call(request));
+    let mut calling = Box::pin(session.control.yard.call(request));
     let answer = {
         let passing = async {
-            pass_on(desk, id, &mut updates).await;
+            forward_updates(session, id, &mut updates).await;
             std::future::pending::<()>().await;
         };
         // Side by side: a client that does not read holds up what is said, never the call's own clock.
@@ -218,14 +219,19 @@ pub(super) async fn call(
     drop(calling);
     // What was said before the end comes before the end.
     updates.close();
-    pass_on(desk, id, &mut updates).await;
+    forward_updates(session, id, &mut updates).await;
     match answer {
-        Ok(outcome) => Ok(ended(&outcome, execution, began.elapsed(), wanted.told)),
+        Ok(outcome) => Ok(call_response(&outcome, execution, began.elapsed(), wanted.detail)),
         Err(error) => Err(ControlError::from_hub_error(&error, &render::execution(execution))),
     }
 }
 
-fn ended(outcome: &Outcome, execution: ExecutionId, duration: Duration, told: ResponseDetail) -> String {
+fn call_response(
+    outcome: &Outcome,
+    execution: ExecutionId,
+    duration: Duration,
+    told: ResponseDetail,
+) -> String {
     let result = outcome.body.get();
     match told {
         ResponseDetail::Execution => format!(
@@ -238,9 +244,13 @@ fn ended(outcome: &Outcome, execution: ExecutionId, duration: Duration, told: Re
 }
 
 /// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
-async fn pass_on(desk: &ControlSession, id: &ControlRequestId, updates: &mut mpsc::Receiver<CallerUpdate>) {
+async fn forward_updates(
+    session: &ControlSession,
+    id: &ControlRequestId,
+    updates: &mut mpsc::Receiver<CallerUpdate>,
+) {
     loop {
-        desk.outbox.wait_for_room().await;
+        session.outbox.wait_for_room().await;
         let Some(update) = updates.recv().await else { return };
         let (r#type, more) = match update {
             CallerUpdate::Progress(progress) => ("progress", Value::Object(render::progress(&progress))),
@@ -263,15 +273,15 @@ async fn pass_on(desk: &ControlSession, id: &ControlRequestId, updates: &mut mps
                 };
                 let questions: Vec<Object> = ask.questions.iter().map(question).collect();
                 // Before the client hears of it: its answer may be quick.
-                desk.running.ask(id, ask);
+                session.running.add_questions(id, ask);
                 let asked = QuestionList { questions };
-                desk.outbox.push(ControlRequestMessage { r#type: "ask", id, more: asked }.write());
+                session.outbox.push(ControlRequestMessage { r#type: "ask", id, more: asked }.write());
                 continue;
             }
             // Whoever is connected need not hang up.
             CallerUpdate::Pause(_) => continue,
         };
-        desk.outbox.push(ControlRequestMessage { r#type, id, more }.write());
+        session.outbox.push(ControlRequestMessage { r#type, id, more }.write());
     }
 }
 

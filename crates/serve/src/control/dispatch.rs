@@ -26,7 +26,7 @@ pub(super) struct ControlSession {
     pub(super) control: Arc<ControlFront>,
     pub(super) outbox: Outbox,
     pub(super) running: SocketRequests,
-    pub(super) session: Arc<str>,
+    pub(super) id: Arc<str>,
     /// Cancelled when the socket is over.
     pub(super) ended: CancellationToken,
     pub(super) headers: Vec<(String, String)>,
@@ -34,19 +34,19 @@ pub(super) struct ControlSession {
 }
 
 impl ControlSession {
-    /// Nobody's, until it is known whose.
+    /// Has no permissions until the handshake sets the principal.
     pub(super) fn new(
         control: Arc<ControlFront>,
         headers: Vec<(String, String)>,
         ended: CancellationToken,
     ) -> Result<Arc<Self>, RandomError> {
         // Calls of one session may share a connection to a server, so no two sockets may have the same.
-        let session = format!("control-{}", toolyard_random::hex_id()?).into();
+        let id = format!("control-{}", toolyard_random::hex_id()?).into();
         Ok(Arc::new(Self {
             control,
             outbox: Outbox::default(),
             running: SocketRequests::default(),
-            session,
+            id,
             ended,
             headers,
             principal: Mutex::new(Principal::new("", Permissions::Only(Default::default()))),
@@ -64,56 +64,56 @@ impl ControlSession {
 
 /// Takes a request: what is quick is answered at once, everything else gets a task.
 pub(super) fn dispatch(
-    desk: &Arc<ControlSession>,
+    session: &Arc<ControlSession>,
     tasks: &mut JoinSet<()>,
     subscription: &mut Subscription,
     order: ControlEnvelope,
 ) -> Result<(), RequestStartError> {
-    if let Some(answered) = quick(desk, subscription, &order) {
+    if let Some(answered) = handle_immediate(session, subscription, &order) {
         let text = match answered {
             Ok(body) => response(&order.id, &order.subtype, &body.to_string()),
             Err(trouble) => error(&order.id, &order.subtype, &trouble),
         };
-        desk.outbox.push(text);
+        session.outbox.push(text);
         return Ok(());
     }
-    let cancel = match desk.running.begin(&order.id) {
+    let cancel = match session.running.begin(&order.id) {
         Ok(cancel) => cancel,
         Err(RequestStartError::TooMany) => {
             let trouble =
                 ControlError::new(ErrorKind::RateLimited, "too many requests of this socket are under way");
-            desk.outbox.push(error(&order.id, &order.subtype, &trouble));
+            session.outbox.push(error(&order.id, &order.subtype, &trouble));
             return Ok(());
         }
         Err(same) => return Err(same),
     };
-    let desk = Arc::clone(desk);
+    let session = Arc::clone(session);
     tasks.spawn(async move {
         let answered = tokio::select! {
             biased;
-            answered = carry_out(&desk, &order, cancel.clone()) => answered,
-            () = waits_no_more(&order, &cancel) => Err(ControlError::new(ErrorKind::Cancelled, "the request was cancelled")),
+            answered = handle_request(&session, &order, cancel.clone()) => answered,
+            () = wait_cancelled(&order, &cancel) => Err(ControlError::new(ErrorKind::Cancelled, "the request was cancelled")),
         };
         let (id, subtype) = (&order.id, order.subtype.as_str());
-        desk.outbox
-            .push_in_turn(|| match answered.and_then(|make| make.make(&desk)).and_then(|body| charged(&desk, body)) {
+        session.outbox
+            .push_deferred(|| match answered.and_then(|body| body.render(&session)).and_then(|body| charge_body(&session, body)) {
                 Ok((body, charge)) => (response(id, subtype, &body), Some(charge)),
                 Err(trouble) => (error(id, subtype, &trouble), None),
             })
             .await;
-        desk.running.end(id);
+        session.running.end(id);
     });
     Ok(())
 }
 
 /// A body that its reader is charged for until it is written.
-fn charged(desk: &ControlSession, body: String) -> Result<(String, QuotaCharge), ControlError> {
-    let charge = desk.control.yard.charge(&desk.principal(), Quota::Bytes, body.len());
+fn charge_body(session: &ControlSession, body: String) -> Result<(String, QuotaCharge), ControlError> {
+    let charge = session.control.yard.charge(&session.principal(), Quota::Bytes, body.len());
     charge.map(|charge| (body, charge)).map_err(|error| ControlError::from_hub_error(&error, ""))
 }
 
 /// A call that is cancelled says so itself.
-async fn waits_no_more(order: &ControlEnvelope, cancel: &CancellationToken) {
+async fn wait_cancelled(order: &ControlEnvelope, cancel: &CancellationToken) {
     match order.request {
         Some(
             ControlRequest::Call | ControlRequest::Read | ControlRequest::Prompt | ControlRequest::Complete,
@@ -122,21 +122,21 @@ async fn waits_no_more(order: &ControlEnvelope, cancel: &CancellationToken) {
     }
 }
 
-fn quick(
-    desk: &ControlSession,
+fn handle_immediate(
+    session: &ControlSession,
     subscription: &mut Subscription,
     order: &ControlEnvelope,
 ) -> Option<Result<Value, ControlError>> {
     Some(match order.request? {
         ControlRequest::Cancel => order
             .params::<CancelParams>()
-            .map(|words| json!({"cancelled": desk.running.cancel(&words.request)})),
+            .map(|words| json!({"cancelled": session.running.cancel(&words.request)})),
         ControlRequest::Answer => order
             .params::<AnswerParams>()
-            .and_then(|words| desk.running.answer(&words.request, &words.answers))
+            .and_then(|words| session.running.answer(&words.request, &words.answers))
             .map(|()| json!({})),
         ControlRequest::Subscribe => order.params::<SubscribeParams>().and_then(|words| {
-            subscription.add(&words.events, words.after, &desk.control.journal, &desk.principal())
+            subscription.add(&words.events, words.after, &session.control.journal, &session.principal())
         }),
         ControlRequest::Unsubscribe => {
             order.params::<UnsubscribeParams>().and_then(|words| subscription.remove(words.events.as_deref()))
@@ -147,7 +147,7 @@ fn quick(
 
 /// The body of a response: made, or to be made when it is its turn, because it may be large.
 enum Body {
-    Made(String),
+    Rendered(String),
     Servers,
     Tools(Option<String>),
     Prompts(Option<String>),
@@ -155,10 +155,10 @@ enum Body {
 }
 
 impl Body {
-    fn make(self, desk: &ControlSession) -> Result<String, ControlError> {
-        let (control, principal) = (&desk.control, desk.principal());
+    fn render(self, session: &ControlSession) -> Result<String, ControlError> {
+        let (control, principal) = (&session.control, session.principal());
         match self {
-            Self::Made(text) => Ok(text),
+            Self::Rendered(text) => Ok(text),
             Self::Servers => Ok(control.servers(&principal)),
             Self::Tools(server) => control.tools(&principal, server.as_deref()),
             Self::Prompts(server) => control.prompts(&principal, server.as_deref()),
@@ -167,13 +167,13 @@ impl Body {
     }
 }
 
-async fn carry_out(
-    desk: &ControlSession,
+async fn handle_request(
+    session: &ControlSession,
     order: &ControlEnvelope,
     cancel: CancellationToken,
 ) -> Result<Body, ControlError> {
-    let control = &desk.control;
-    let principal = desk.principal();
+    let control = &session.control;
+    let principal = session.principal();
     let Some(request) = order.request else {
         return Err(ControlError::invalid(format!("there is no request {}", order.subtype)));
     };
@@ -187,35 +187,35 @@ async fn carry_out(
         }
         ControlRequest::Tools => {
             let words: ServerFilterParams = order.params()?;
-            control.yard.settle(control.start_wait).await;
+            control.yard.wait_for_startup(control.start_wait).await;
             return Ok(Body::Tools(words.server_name));
         }
         ControlRequest::Tool => {
             let words: ToolNameParams = order.params()?;
-            control.yard.settle(control.start_wait).await;
+            control.yard.wait_for_startup(control.start_wait).await;
             control.tool(&principal, &words.tool)
         }
         ControlRequest::Prompts => {
             let words: ServerFilterParams = order.params()?;
-            control.yard.settle(control.start_wait).await;
+            control.yard.wait_for_startup(control.start_wait).await;
             return Ok(Body::Prompts(words.server_name));
         }
         ControlRequest::List => {
             order.params::<EmptyParams>()?;
-            control.yard.settle(control.start_wait).await;
+            control.yard.wait_for_startup(control.start_wait).await;
             return Ok(Body::List);
         }
         ControlRequest::Call => {
-            call(desk, &order.id, SocketCall::from(order.params::<CallParams>()?), cancel).await
+            call(session, &order.id, SocketCall::from(order.params::<CallParams>()?), cancel).await
         }
         ControlRequest::Read => {
-            call(desk, &order.id, SocketCall::from(order.params::<ReadParams>()?), cancel).await
+            call(session, &order.id, SocketCall::from(order.params::<ReadParams>()?), cancel).await
         }
         ControlRequest::Prompt => {
-            call(desk, &order.id, SocketCall::from(order.params::<PromptParams>()?), cancel).await
+            call(session, &order.id, SocketCall::from(order.params::<PromptParams>()?), cancel).await
         }
         ControlRequest::Complete => {
-            call(desk, &order.id, SocketCall::from(order.params::<CompleteParams>()?), cancel).await
+            call(session, &order.id, SocketCall::from(order.params::<CompleteParams>()?), cancel).await
         }
         ControlRequest::History => {
             control.history(&principal, &order.params::<history::HistoryParams>()?).await
@@ -241,5 +241,5 @@ async fn carry_out(
             Err(ControlError::invalid(format!("{} comes too late", order.subtype)))
         }
     };
-    made.map(Body::Made)
+    made.map(Body::Rendered)
 }

@@ -21,7 +21,7 @@ pub(super) struct ControlError {
 
 impl ControlError {
     pub(super) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self::from(RestError::of_kind(kind, message))
+        Self::from(RestError::from_kind(kind, message))
     }
 
     /// The request itself is wrong.

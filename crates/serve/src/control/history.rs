@@ -55,7 +55,7 @@ impl ControlFront {
         let seen = seen.iter().filter(|call| {
             // What is over and kept is told by who keeps it.
             (call.end.is_none() || history.is_none())
-                && visibility.sees_call(&call.recorded())
+                && visibility.sees_call(&call.as_recorded_call())
                 && wanted.fits(call, after)
         });
         let mut found: Vec<(HistoryCursor, Value)> = seen
@@ -74,7 +74,7 @@ impl ControlFront {
             let past = visibility.recent_calls(&**history, query).await?;
             // One may have ended between the two looks.
             let past = past.iter().filter(|call| !running.contains(&call.id));
-            found.extend(past.map(|call| (call.cursor(), render::past(call))));
+            found.extend(past.map(|call| (call.cursor(), render::past_call(call))));
         }
         found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
         let more = found.len() > limit;

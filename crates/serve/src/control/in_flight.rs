@@ -22,14 +22,14 @@ pub(super) struct SocketRequests {
 #[derive(Debug, Default)]
 struct Request {
     cancel: CancellationToken,
-    asks: CallQuestions,
+    questions: CallQuestions,
 }
 
 /// Why a request does not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestStartError {
     /// Its id is in use: an answer could be to either.
-    SameId,
+    DuplicateId,
     TooMany,
 }
 
@@ -38,7 +38,7 @@ impl SocketRequests {
     pub(super) fn begin(&self, id: &ControlRequestId) -> Result<CancellationToken, RequestStartError> {
         let mut requests = self.lock();
         if requests.contains_key(id) {
-            return Err(RequestStartError::SameId);
+            return Err(RequestStartError::DuplicateId);
         }
         if requests.len() >= MOST {
             return Err(RequestStartError::TooMany);
@@ -62,9 +62,9 @@ impl SocketRequests {
     }
 
     /// A call asks; what is given back is to be told to the client.
-    pub(super) fn ask(&self, id: &ControlRequestId, ask: QuestionBatch) {
+    pub(super) fn add_questions(&self, id: &ControlRequestId, ask: QuestionBatch) {
         if let Some(request) = self.lock().get_mut(id) {
-            request.asks.open(ask);
+            request.questions.open(ask);
         }
     }
 
@@ -76,7 +76,7 @@ impl SocketRequests {
                 format!("no request {id} of this socket is under way"),
             )
         })?;
-        request.asks.answer(answers)
+        request.questions.answer(answers)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ControlRequestId, Request>> {

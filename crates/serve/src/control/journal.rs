@@ -40,16 +40,16 @@ pub struct LogEntry {
 
 #[derive(Debug)]
 pub(super) struct Journal {
-    kept: Mutex<JournalState>,
+    state: Mutex<JournalState>,
     /// The number of the latest entry.
     latest: watch::Sender<u64>,
     /// How many are attached.
-    guests: watch::Sender<usize>,
+    readers: watch::Sender<usize>,
     /// Whether everything that happened is written down.
     current: watch::Sender<bool>,
     /// How often it was asked to be up to date, and how many of these it was.
-    asked: watch::Sender<u64>,
-    answered: watch::Sender<u64>,
+    flush_requests: watch::Sender<u64>,
+    flushed: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ struct JournalState {
     seq: u64,
     running: HashMap<ExecutionId, Arc<JournalCall>>,
     /// Oldest first.
-    over: VecDeque<Arc<JournalCall>>,
+    finished: VecDeque<Arc<JournalCall>>,
     lines: [Budget; 2],
 }
 
@@ -67,13 +67,13 @@ struct JournalState {
 pub(super) struct JournalEntry {
     pub(super) seq: u64,
     pub(super) at: SystemTime,
-    pub(super) what: JournalEvent,
+    pub(super) event: JournalEvent,
 }
 
 impl JournalEntry {
     /// The first number that it stands for: those of events that were lost are used up.
     fn first(&self) -> u64 {
-        match self.what {
+        match self.event {
             JournalEvent::Lagged(missed) => self.seq - missed,
             _ => self.seq,
         }
@@ -108,10 +108,10 @@ impl JournalCall {
     }
 
     /// What decides who may see it.
-    pub(super) fn recorded(&self) -> RecordedCall<'_> {
+    pub(super) fn as_recorded_call(&self) -> RecordedCall<'_> {
         RecordedCall {
             principal: self.record.principal.id(),
-            thing: self.record.kind,
+            kind: self.record.kind,
             subject: &self.record.subject,
             source: self.record.source.as_ref().map(SourceName::as_str),
         }
@@ -159,12 +159,12 @@ impl Default for Journal {
         let seq = u64::try_from(micros).unwrap_or_default();
         let kept = JournalState { seq, ..JournalState::default() };
         Self {
-            kept: Mutex::new(kept),
+            state: Mutex::new(kept),
             latest: watch::channel(seq).0,
-            guests: watch::channel(0).0,
+            readers: watch::channel(0).0,
             current: watch::channel(false).0,
-            asked: watch::channel(0).0,
-            answered: watch::channel(0).0,
+            flush_requests: watch::channel(0).0,
+            flushed: watch::channel(0).0,
         }
     }
 }
@@ -199,7 +199,7 @@ impl Journal {
     /// Calls that are under way, and those that are over: the latest first.
     pub(super) fn calls(&self) -> Vec<Arc<JournalCall>> {
         let kept = self.lock();
-        let mut calls: Vec<_> = kept.running.values().chain(kept.over.iter()).cloned().collect();
+        let mut calls: Vec<_> = kept.running.values().chain(kept.finished.iter()).cloned().collect();
         calls.sort_by_key(|call| std::cmp::Reverse((call.record.accepted_at, call.record.id)));
         calls
     }
@@ -225,10 +225,10 @@ impl Journal {
                 }
                 let end = JournalCallEnd { ended: *ended, error: error.clone(), duration: *duration };
                 let over = Arc::new(JournalCall { record: Arc::clone(call), end: Some(end) });
-                if kept.over.len() >= CALLS_KEPT {
-                    kept.over.pop_front();
+                if kept.finished.len() >= CALLS_KEPT {
+                    kept.finished.pop_front();
                 }
-                kept.over.push_back(Arc::clone(&over));
+                kept.finished.push_back(Arc::clone(&over));
                 JournalEvent::CallEnded(over)
             }
             YardEvent::CatalogChanged(change, sources) => {
@@ -246,7 +246,7 @@ impl Journal {
         self.lock().write(what);
     }
 
-    fn line(&self, what: JournalEvent) {
+    fn record_line(&self, what: JournalEvent) {
         let budget = usize::from(matches!(what, JournalEvent::Log(_)));
         let mut kept = self.lock();
         if kept.lines[budget].spend(SystemTime::now()) {
@@ -254,7 +254,7 @@ impl Journal {
         }
     }
 
-    fn lose(&self, missed: u64, yard: &Yard, loss: Loss) {
+    fn record_loss(&self, missed: u64, yard: &Yard, loss: Loss) {
         let longest = match loss {
             Loss::Overrun => yard.limits().call_time.saturating_add(GRACE),
             // Nobody looked for long enough that most of them are over.
@@ -268,7 +268,7 @@ impl Journal {
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
-        self.kept.lock()
+        self.state.lock()
     }
 }
 
@@ -278,7 +278,7 @@ impl JournalState {
         if self.entries.len() >= KEPT {
             self.entries.pop_front();
         }
-        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at: SystemTime::now(), what }));
+        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at: SystemTime::now(), event: what }));
     }
 }
 
@@ -342,9 +342,9 @@ mod tests {
     async fn what_was_too_fast_for_the_journal_is_counted_once() {
         let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
         let before = journal.seq();
-        journal.lose(7, &yard, super::Loss::Overrun);
+        journal.record_loss(7, &yard, super::Loss::Overrun);
         let since = journal.since(before, 10);
-        assert!(matches!(since.entries[0].what, JournalEvent::Lagged(7)));
+        assert!(matches!(since.entries[0].event, JournalEvent::Lagged(7)));
         assert_eq!((since.entries[0].seq - before, since.forgotten), (8, 0));
         assert!(journal.can_replay_from(before));
     }
@@ -352,7 +352,7 @@ mod tests {
     #[tokio::test]
     async fn calls_are_known_while_they_run_and_for_a_while_after() {
         let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
-        let ids: Vec<_> = (0..CALLS_KEPT + 2).map(|_| ExecutionId::fresh().unwrap()).collect();
+        let ids: Vec<_> = (0..CALLS_KEPT + 2).map(|_| ExecutionId::generate().unwrap()).collect();
         for id in &ids {
             journal.note(&yard, &started(*id));
         }
@@ -378,7 +378,7 @@ mod tests {
             message: "y".to_owned(),
         };
         for _ in 0..10 * LINES_A_SECOND {
-            journal.line(JournalEvent::Log(line.clone().into()));
+            journal.record_line(JournalEvent::Log(line.clone().into()));
         }
         // The second may change while this runs.
         let written = journal.since(before, usize::MAX).entries.len();

@@ -23,7 +23,7 @@ pub(super) struct ControlToolCache {
 type Tools = Arc<[(Arc<ToolEntry>, Raw)]>;
 
 impl ControlToolCache {
-    fn of(&self, catalog: &Arc<Catalog>) -> Tools {
+    fn tools(&self, catalog: &Arc<Catalog>) -> Tools {
         let mut current = self.current.lock();
         match &*current {
             Some((known, tools)) if Arc::ptr_eq(known, catalog) => Arc::clone(tools),
@@ -76,25 +76,25 @@ fn text(members: &Object, key: &str) -> Option<String> {
 impl ControlFront {
     pub(super) fn servers(&self, principal: &Principal) -> String {
         let catalog = self.yard.catalog();
-        let servers = known(&self.yard, &catalog, principal);
+        let servers = visible_servers(&self.yard, &catalog, principal);
         let shown = servers.iter().map(|(name, status, view)| render::server(name, status, view));
         format!(r#"{{"servers":{}}}"#, list(shown))
     }
 
     pub(super) fn tools(&self, principal: &Principal, server: Option<&str>) -> Result<String, ControlError> {
-        let source = server.map(|name| self.known_source(principal, name)).transpose()?;
-        let tools = self.shelf.of(&self.yard.catalog());
+        let source = server.map(|name| self.visible_source(principal, name)).transpose()?;
+        let tools = self.tool_cache.tools(&self.yard.catalog());
         let wanted = tools.iter().filter(|(tool, _)| {
             source.as_ref().is_none_or(|source| tool.source == *source) && tool.is_listed_for(principal)
         });
-        Ok(counted(server, "tools", wanted.map(|(_, shown)| shown.get())))
+        Ok(render_counted_list(server, "tools", wanted.map(|(_, shown)| shown.get())))
     }
 
     /// One tool, with what is wrong with its schemas. To know that they have to be compiled, which is too much for lists.
     pub(super) fn tool(&self, principal: &Principal, name: &str) -> Result<String, ControlError> {
         let tool =
             self.yard.find_tool(name, principal).map_err(|error| ControlError::from_hub_error(&error, ""))?;
-        if let Some(missing) = principal.first_missing(&tool.permissions) {
+        if let Some(missing) = principal.first_missing_permission(&tool.permissions) {
             let message = missing_message(&tool.full_name, missing);
             return Err(ControlError::new(ErrorKind::Forbidden, message));
         }
@@ -113,7 +113,7 @@ impl ControlFront {
         principal: &Principal,
         server: Option<&str>,
     ) -> Result<String, ControlError> {
-        let source = server.map(|name| self.known_source(principal, name)).transpose()?;
+        let source = server.map(|name| self.visible_source(principal, name)).transpose()?;
         let view = self.yard.view(principal);
         let view = source.into_iter().fold(view, |view, source| view.with_scope(YardScope::Source(source)));
         let prompts: Vec<Raw> = view
@@ -125,7 +125,7 @@ impl ControlFront {
                 shown.to_raw()
             })
             .collect();
-        Ok(counted(server, "prompts", prompts.iter().map(|prompt| prompt.get())))
+        Ok(render_counted_list(server, "prompts", prompts.iter().map(|prompt| prompt.get())))
     }
 
     /// Everything at once, in the structure that command-line assistants have for it.
@@ -133,8 +133,8 @@ impl ControlFront {
         let catalog = self.yard.catalog();
         let all = CatalogView::new(Arc::clone(&catalog), principal.clone());
         let mut text = r#"{"tools":{"#.to_owned();
-        object(&mut text, all.tools().map(|tool| (tool.full_name.as_str(), advertised(tool))));
-        let servers = known(&self.yard, &catalog, principal);
+        object(&mut text, all.tools().map(|tool| (tool.full_name.as_str(), tool_definition(tool))));
+        let servers = visible_servers(&self.yard, &catalog, principal);
         text.push_str(r#"},"resources":{"#);
         let resources =
             |view: &CatalogView| list(view.resources().map(|resource| resource.definition.clone()));
@@ -150,31 +150,31 @@ impl ControlFront {
         text
     }
 
-    fn known_source(&self, principal: &Principal, name: &str) -> Result<SourceName, ControlError> {
+    fn visible_source(&self, principal: &Principal, name: &str) -> Result<SourceName, ControlError> {
         let source = SourceName::new(name);
-        match self.yard.has(&source) && self.yard.visibility(principal).sees_source(&source) {
+        match self.yard.has_source(&source) && self.yard.visibility(principal).sees_source(&source) {
             true => Ok(source),
-            false => Err(nearest_server(&self.yard, principal, name)),
+            false => Err(unknown_server_error(&self.yard, principal, name)),
         }
     }
 }
 
 /// One server as it is just now.
-pub(super) fn one_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, ControlError> {
+pub(super) fn render_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, ControlError> {
     let source = SourceName::new(name);
     let status = yard.status_for(principal, &source);
-    let status = status.ok_or_else(|| nearest_server(yard, principal, name))?;
+    let status = status.ok_or_else(|| unknown_server_error(yard, principal, name))?;
     Ok(render::server(&source, &status, &yard.view(principal).with_scope(YardScope::Source(source.clone()))))
 }
 
 /// There is no such server for this principal; perhaps another one is meant.
-pub(super) fn nearest_server(yard: &Yard, principal: &Principal, name: &str) -> ControlError {
+pub(super) fn unknown_server_error(yard: &Yard, principal: &Principal, name: &str) -> ControlError {
     let names: Vec<SourceName> = yard.statuses_for(principal).into_iter().map(|(name, _)| name).collect();
     ControlError::unknown_server(name, nearest(name, names.iter().map(SourceName::as_str)))
 }
 
 /// The servers that this principal sees, each with what they see of it.
-fn known(
+fn visible_servers(
     yard: &Yard,
     catalog: &Arc<Catalog>,
     principal: &Principal,
@@ -188,7 +188,7 @@ fn known(
 }
 
 /// What the server said, but for an input schema that would break whoever reads it.
-fn advertised(tool: &ToolEntry) -> String {
+fn tool_definition(tool: &ToolEntry) -> String {
     let mut said = match Object::parse(&tool.definition) {
         Ok(said) => said,
         Err(_) => return tool.shown.get().to_owned(),
@@ -202,7 +202,7 @@ fn advertised(tool: &ToolEntry) -> String {
     }
 }
 
-fn counted<'a>(server: Option<&str>, key: &str, things: impl Iterator<Item = &'a str>) -> String {
+fn render_counted_list<'a>(server: Option<&str>, key: &str, things: impl Iterator<Item = &'a str>) -> String {
     let mut text = format!(r#"{{"serverName":{},"{key}":["#, to_raw(&server));
     let mut count = 0;
     for thing in things {

@@ -31,7 +31,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 pub(super) enum CloseReason {
     /// A message that is none; why.
     InvalidMessage(&'static str),
-    Token(&'static str),
+    Unauthorized(&'static str),
     Slow,
     TooLarge,
     /// Trying again later may help; why.
@@ -45,7 +45,7 @@ impl CloseReason {
     fn frame(self) -> Option<CloseFrame> {
         let (code, reason): (u16, _) = match self {
             Self::InvalidMessage(why) => (4400, why),
-            Self::Token(why) => (4401, why),
+            Self::Unauthorized(why) => (4401, why),
             Self::Slow => (4408, "this client does not read"),
             Self::TooLarge => (1009, "the message is too large"),
             Self::TryAgainLater(why) => (1013, why),
@@ -58,9 +58,9 @@ impl CloseReason {
 
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    waiting: Mutex<OutboxState>,
-    more: Notify,
-    less: Notify,
+    state: Mutex<OutboxState>,
+    not_empty: Notify,
+    not_full: Notify,
     /// Whoever has a large answer to give takes turns: one at a time is made and waits.
     turn: tokio::sync::Mutex<()>,
 }
@@ -70,14 +70,14 @@ struct OutboxState {
     queue: VecDeque<QueuedMessage>,
     /// Of everything, and of what did not wait for its turn.
     bytes: usize,
-    loose: usize,
+    immediate_bytes: usize,
     close: Option<CloseReason>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Loose,
-    InTurn,
+    Immediate,
+    Deferred,
 }
 
 /// A message, and what its reader is charged for it until it is written.
@@ -94,11 +94,11 @@ struct Batch {
     messages: Vec<Message>,
     charges: Vec<QuotaCharge>,
     bytes: usize,
-    loose: usize,
+    immediate_bytes: usize,
 }
 
 impl Batch {
-    fn of(queue: &mut VecDeque<QueuedMessage>) -> Self {
+    fn take_from(queue: &mut VecDeque<QueuedMessage>) -> Self {
         let mut batch = Self::default();
         while batch.bytes < AT_ONCE
             && let Some(QueuedMessage { message, kind, charge }) = queue.pop_front()
@@ -106,7 +106,7 @@ impl Batch {
             batch.charges.extend(charge);
             let size = size(&message);
             batch.bytes += size;
-            batch.loose += if kind == Kind::Loose { size } else { 0 };
+            batch.immediate_bytes += if kind == Kind::Immediate { size } else { 0 };
             batch.messages.push(message);
         }
         batch
@@ -116,25 +116,25 @@ impl Batch {
 impl Outbox {
     /// Adds a message at once. Where too much is waiting the socket is given up.
     pub(super) fn push(&self, text: String) {
-        self.add(Message::Text(text.into()), Kind::Loose, None);
+        self.add(Message::Text(text.into()), Kind::Immediate, None);
     }
 
     pub(super) fn ping(&self) {
-        self.add(Message::Ping(Vec::new().into()), Kind::Loose, None);
+        self.add(Message::Ping(Vec::new().into()), Kind::Immediate, None);
     }
 
     /// Adds an answer once there is room for it, made no earlier than that.
-    pub(super) async fn push_in_turn(&self, make: impl FnOnce() -> (String, Option<QuotaCharge>)) {
+    pub(super) async fn push_deferred(&self, make: impl FnOnce() -> (String, Option<QuotaCharge>)) {
         let _turn = self.turn.lock().await;
         self.wait_for_room().await;
         let (text, charge) = make();
-        self.add(Message::Text(text.into()), Kind::InTurn, charge);
+        self.add(Message::Text(text.into()), Kind::Deferred, charge);
     }
 
     /// Completes when there is room; also when nothing will be written any more.
     pub(super) async fn wait_for_room(&self) {
         loop {
-            let less = self.less.notified();
+            let less = self.not_full.notified();
             {
                 let waiting = self.lock();
                 if waiting.bytes < FULL || waiting.close.is_some() {
@@ -160,8 +160,8 @@ impl Outbox {
             }
         }
         drop(waiting);
-        self.more.notify_one();
-        self.less.notify_waiters();
+        self.not_empty.notify_one();
+        self.not_full.notify_waiters();
     }
 
     fn add(&self, message: Message, kind: Kind, charge: Option<QuotaCharge>) {
@@ -170,15 +170,15 @@ impl Outbox {
         if waiting.close.is_some() {
             return;
         }
-        if kind == Kind::Loose && waiting.loose + size > TOO_MUCH {
+        if kind == Kind::Immediate && waiting.immediate_bytes + size > TOO_MUCH {
             drop(waiting);
             return self.close(CloseReason::Slow);
         }
         waiting.bytes += size;
-        waiting.loose += if kind == Kind::Loose { size } else { 0 };
+        waiting.immediate_bytes += if kind == Kind::Immediate { size } else { 0 };
         waiting.queue.push_back(QueuedMessage { message, kind, charge });
         drop(waiting);
-        self.more.notify_one();
+        self.not_empty.notify_one();
     }
 
     /// Writes until the socket is to be closed, and closes it.
@@ -204,7 +204,7 @@ impl Outbox {
                 sink.flush().await
             };
             match tokio::time::timeout(patience, sending).await {
-                Ok(Ok(())) => self.written(batch.bytes, batch.loose),
+                Ok(Ok(())) => self.mark_written(batch.bytes, batch.immediate_bytes),
                 Ok(Err(_)) => self.close(CloseReason::PeerClosed),
                 Err(_) => self.close(CloseReason::Slow),
             }
@@ -213,10 +213,10 @@ impl Outbox {
 
     async fn next(&self) -> Result<Batch, CloseReason> {
         loop {
-            let more = self.more.notified();
+            let more = self.not_empty.notified();
             {
                 let mut waiting = self.lock();
-                let batch = Batch::of(&mut waiting.queue);
+                let batch = Batch::take_from(&mut waiting.queue);
                 match (batch.messages.is_empty(), waiting.close) {
                     (false, _) => return Ok(batch),
                     (true, Some(close)) => return Err(close),
@@ -227,16 +227,16 @@ impl Outbox {
         }
     }
 
-    fn written(&self, bytes: usize, loose: usize) {
+    fn mark_written(&self, bytes: usize, loose: usize) {
         let mut waiting = self.lock();
         waiting.bytes = waiting.bytes.saturating_sub(bytes);
-        waiting.loose = waiting.loose.saturating_sub(loose);
+        waiting.immediate_bytes = waiting.immediate_bytes.saturating_sub(loose);
         drop(waiting);
-        self.less.notify_waiters();
+        self.not_full.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, OutboxState> {
-        self.waiting.lock()
+        self.state.lock()
     }
 }
 

@@ -36,7 +36,7 @@ impl CallQuestions {
                 return Err(ControlError::invalid(format!(
                     "the answer to {key} is no answer to what was asked"
                 ))
-                .suggest(form(question.kind)));
+                .suggest(answer_hint(question.kind)));
             }
         }
         self.answers.extend(answers.members().map(|(key, answer)| (key.to_owned(), answer.to_owned())));
@@ -67,7 +67,7 @@ pub(super) fn question_kind_name(kind: QuestionKind) -> &'static str {
 }
 
 /// How an answer looks.
-fn form(kind: QuestionKind) -> String {
+fn answer_hint(kind: QuestionKind) -> String {
     let form = match kind {
         QuestionKind::ElicitForm => json!({"action": "accept", "content": {}}),
         QuestionKind::ElicitUrl => json!({"action": "accept"}),

@@ -42,7 +42,7 @@ pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogVie
     put("templates", view.templates().count().into());
     put("prompts", view.prompts().count().into());
     put("warnings", json!(status.warnings));
-    put("since", Timestamp(moment(status.since)).to_string().into());
+    put("since", Timestamp(to_system_time(status.since)).to_string().into());
     if let Some(retry_at) = status.retry_at {
         put("retryInMs", millis(retry_at.saturating_duration_since(Instant::now())).into());
     }
@@ -61,7 +61,7 @@ fn info(raw: &RawValue) -> Option<Value> {
 }
 
 /// When this was, on the clock that people read.
-fn moment(at: Instant) -> SystemTime {
+fn to_system_time(at: Instant) -> SystemTime {
     let now = SystemTime::now();
     now.checked_sub(at.elapsed()).unwrap_or(now)
 }
@@ -100,10 +100,10 @@ pub(super) fn call(seen: &JournalCall) -> Value {
 }
 
 /// A call that only the history knows.
-pub(super) fn past(past: &PastCall) -> Value {
+pub(super) fn past_call(past: &PastCall) -> Value {
     let mut call = json!({
         "id": execution_name(past.id),
-        "thing": past.thing.as_str(),
+        "thing": past.kind.as_str(),
         "subject": past.subject,
         "principal": past.principal,
         "startedAt": Timestamp(past.at).to_string(),

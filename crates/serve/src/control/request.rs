@@ -111,7 +111,7 @@ pub(super) struct ControlEnvelope {
     pub(super) subtype: String,
     /// What the subtype stands for, if it is one that exists.
     pub(super) request: Option<ControlRequest>,
-    words: Raw,
+    raw_params: Raw,
 }
 
 impl ControlEnvelope {
@@ -137,12 +137,12 @@ impl ControlEnvelope {
         }
         let words =
             Object::parse_without(raw, &["id", "subtype"]).map_err(|_| "the message is no JSON object")?;
-        Ok(Self { id, request: ControlRequest::parse(&subtype), subtype, words: words.to_raw() })
+        Ok(Self { id, request: ControlRequest::parse(&subtype), subtype, raw_params: words.to_raw() })
     }
 
     /// The words of this request.
     pub(super) fn params<T: DeserializeOwned>(&self) -> Result<T, ControlError> {
-        serde_json::from_str(self.words.get())
+        serde_json::from_str(self.raw_params.get())
             .map_err(|error| ControlError::invalid(format!("{} cannot be read: {error}", self.subtype)))
     }
 }

@@ -1,5 +1,4 @@
-//! The life of one socket: who is it, what does it want to hear, and when is it over. What it asks for is carried out at its
-//! desk.
+//! The lifetime of one socket: handshake, subscriptions, and why it closes. `dispatch.rs` carries out its requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,10 +39,11 @@ const TOO_MANY_STREAMS: &str = "this principal has too many open streams";
 const NO_HELLO: &str = "nobody said who this is";
 
 pub(super) async fn run_socket(control: Arc<ControlFront>, arrival: PendingSocket) {
-    let PendingSocket { mut io, visitor, proof, headers, place } = arrival;
+    let PendingSocket { mut io, credentials: visitor, authentication: proof, headers, permit: place } =
+        arrival;
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
-    let Ok(desk) = ControlSession::new(Arc::clone(&control), headers, ended) else {
+    let Ok(session) = ControlSession::new(Arc::clone(&control), headers, ended) else {
         tracing::error!("a control socket is refused: the system's source of random numbers failed");
         return;
     };
@@ -54,13 +54,13 @@ pub(super) async fn run_socket(control: Arc<ControlFront>, arrival: PendingSocke
     let (sink, mut stream) = socket.split();
     let talking = async {
         let why = match welcomed {
-            Ok(place) => match introduce(&desk, &mut stream, visitor, place).await {
+            Ok(place) => match complete_handshake(&session, &mut stream, visitor, place).await {
                 Ok((visitor, _place)) => {
-                    let stream_charge = desk.control.yard.charge(&desk.principal(), Quota::Streams, 1);
+                    let stream_charge = session.control.yard.charge(&session.principal(), Quota::Streams, 1);
                     match stream_charge {
                         Ok(_charge) => {
-                            let _guest = desk.control.journal.attach().await;
-                            attend(&desk, &mut stream, visitor).await
+                            let _guest = session.control.journal.attach().await;
+                            run_session(&session, &mut stream, visitor).await
                         }
                         Err(_) => CloseReason::TryAgainLater(TOO_MANY_STREAMS),
                     }
@@ -69,13 +69,13 @@ pub(super) async fn run_socket(control: Arc<ControlFront>, arrival: PendingSocke
             },
             Err(why) => why,
         };
-        desk.outbox.close(why);
+        session.outbox.close(why);
         // The other side's goodbye is still to be read, else it may not get ours.
         while let Some(Ok(_)) = stream.next().await {}
         std::future::pending::<()>().await;
     };
     // In a task of its own, so that it goes on while the rest is busy.
-    let writing = Arc::clone(&desk);
+    let writing = Arc::clone(&session);
     let writing = AbortOnDropHandle::new(tokio::spawn(async move { writing.outbox.write(sink).await }));
     tokio::select! {
         _ = writing => {}
@@ -95,15 +95,15 @@ async fn admit(
         Ok(_) => Ok((Vec::new(), place)),
         Err(_) if visitor.needs_token() => match timeout(HELLO, read_first_message(io)).await {
             Ok(read) => Ok((read?, place)),
-            Err(_) => Err(CloseReason::Token(NO_HELLO)),
+            Err(_) => Err(CloseReason::Unauthorized(NO_HELLO)),
         },
-        Err(reason) => Err(unknown(reason)),
+        Err(reason) => Err(close_reason_for_rejection(reason)),
     }
 }
 
 /// Finds out who it is, and says who we are. Nothing is read beyond what came with the first message.
-async fn introduce(
-    desk: &ControlSession,
+async fn complete_handshake(
+    session: &ControlSession,
     stream: &mut SplitStream<ControlStream>,
     mut visitor: ConnectionCredentials,
     place: SocketPermit,
@@ -113,7 +113,7 @@ async fn introduce(
     while visitor.needs_token() {
         let text = match timeout_at(by, read(stream)).await {
             Ok(text) => text?,
-            Err(_) => return Err(CloseReason::Token(NO_HELLO)),
+            Err(_) => return Err(CloseReason::Unauthorized(NO_HELLO)),
         };
         let order = ControlEnvelope::read(&text).map_err(CloseReason::InvalidMessage)?;
         let hello = if order.request == Some(ControlRequest::Hello) {
@@ -122,45 +122,45 @@ async fn introduce(
             None
         };
         let Some(HelloParams { token: Some(token) }) = hello else {
-            return Err(CloseReason::Token(RejectionReason::TokenMissing.text()));
+            return Err(CloseReason::Unauthorized(RejectionReason::TokenMissing.text()));
         };
         visitor.set_token(token);
         asked = Some(order.id);
     }
-    let principal = visitor.authenticate().await.map_err(unknown)?;
-    let place = place.among(&desk.control.places).ok_or(CloseReason::TryAgainLater(FULL))?;
-    welcome(desk, &principal, asked.as_ref());
-    desk.set_principal(principal);
+    let principal = visitor.authenticate().await.map_err(close_reason_for_rejection)?;
+    let place = place.promote(&session.control.socket_permits).ok_or(CloseReason::TryAgainLater(FULL))?;
+    send_welcome(session, &principal, asked.as_ref());
+    session.set_principal(principal);
     Ok((visitor, place))
 }
 
 /// Why somebody is not let in.
-fn unknown(reason: RejectionReason) -> CloseReason {
+fn close_reason_for_rejection(reason: RejectionReason) -> CloseReason {
     match reason {
         // Not their fault.
         RejectionReason::JwtKeysUnavailable => CloseReason::TryAgainLater(reason.text()),
-        _ => CloseReason::Token(reason.text()),
+        _ => CloseReason::Unauthorized(reason.text()),
     }
 }
 
-fn welcome(desk: &ControlSession, principal: &Principal, asked: Option<&ControlRequestId>) {
-    let identity = &desk.control.identity;
+fn send_welcome(session: &ControlSession, principal: &Principal, asked: Option<&ControlRequestId>) {
+    let identity = &session.control.identity;
     let mut welcome = json!({"type": "welcome"});
     if let Some(id) = asked {
         welcome["id"] = json!(id);
     }
     welcome["protocol"] = VERSION.into();
     welcome["server"] = json!({"name": identity.name, "version": identity.version});
-    let (manage, observe) = (principal.holds(MANAGE), principal.holds(OBSERVE));
+    let (manage, observe) = (principal.has_permission(MANAGE), principal.has_permission(OBSERVE));
     welcome["principal"] = json!({"name": principal.id(), "manage": manage, "observe": observe});
     welcome["now"] = Timestamp::now().to_string().into();
-    desk.outbox.push(welcome.to_string());
+    session.outbox.push(welcome.to_string());
 }
 
 /// The next message. Pings are answered by the library.
 async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, CloseReason> {
     loop {
-        match heard(stream.next().await)? {
+        match message_text(stream.next().await)? {
             Some(text) => return Ok(text),
             None => continue,
         }
@@ -168,18 +168,18 @@ async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, CloseRe
 }
 
 /// What was heard, if it is a message.
-fn heard(message: Option<Result<Message, tungstenite::Error>>) -> Result<Option<String>, CloseReason> {
+fn message_text(message: Option<Result<Message, tungstenite::Error>>) -> Result<Option<String>, CloseReason> {
     match message {
         Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
         Some(Ok(Message::Binary(_))) => Err(CloseReason::InvalidMessage("messages are text")),
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
         Some(Ok(Message::Close(_))) | None => Err(CloseReason::PeerClosed),
-        Some(Err(error)) => Err(broken(&error)),
+        Some(Err(error)) => Err(close_reason_for_error(&error)),
     }
 }
 
 /// Why nothing can be read any more.
-fn broken(error: &tungstenite::Error) -> CloseReason {
+fn close_reason_for_error(error: &tungstenite::Error) -> CloseReason {
     match error {
         tungstenite::Error::Capacity(_) => CloseReason::TooLarge,
         tungstenite::Error::Utf8(_) => CloseReason::InvalidMessage("the message is no text"),
@@ -189,26 +189,26 @@ fn broken(error: &tungstenite::Error) -> CloseReason {
 }
 
 /// Stays with a socket until it is over, and says why it is.
-async fn attend(
-    desk: &Arc<ControlSession>,
+async fn run_session(
+    session: &Arc<ControlSession>,
     stream: &mut SplitStream<ControlStream>,
     mut visitor: ConnectionCredentials,
 ) -> CloseReason {
     let mut tasks = JoinSet::new();
     let mut subscription = Subscription::default();
-    let mut latest = desk.control.journal.watch();
+    let mut latest = session.control.journal.watch();
     let mut look = interval_at(Instant::now() + LOOK, LOOK);
     let mut ping = interval_at(Instant::now() + PING, PING);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = Instant::now();
-    let mut left = Backlog::Nothing;
-    let closing = desk.control.closing.clone();
+    let mut left = Backlog::Empty;
+    let closing = session.control.closing.clone();
     loop {
         tokio::select! {
             message = stream.next() => {
                 last = Instant::now();
-                let text = match heard(message) {
+                let text = match message_text(message) {
                     Ok(Some(text)) => text,
                     Ok(None) => continue,
                     Err(why) => return why,
@@ -218,11 +218,11 @@ async fn attend(
                     Err(why) => return CloseReason::InvalidMessage(why),
                 };
                 drop(text);
-                if desk.running.has(&order.id) {
+                if session.running.has(&order.id) {
                     return CloseReason::InvalidMessage("the id is in use");
                 }
                 if order.request == Some(ControlRequest::Hello) {
-                    match again(desk, &order, &visitor).await {
+                    match reauthenticate(session, &order, &visitor).await {
                         Ok(known) => visitor = known,
                         Err(why) => return why,
                     }
@@ -232,37 +232,37 @@ async fn attend(
                     // What was missed is told without waiting for more.
                     latest.mark_changed();
                 }
-                if let Err(RequestStartError::SameId) = dispatch(desk, &mut tasks, &mut subscription, order) {
+                if let Err(RequestStartError::DuplicateId) = dispatch(session, &mut tasks, &mut subscription, order) {
                     return CloseReason::InvalidMessage("the id is in use");
                 }
             }
             Ok(()) = latest.changed(), if !subscription.is_empty() && left != Backlog::NoRoom => {
-                let principal = desk.principal();
-                let (journal, yard) = (&desk.control.journal, &desk.control.yard);
-                left = subscription.deliver(journal, yard, &principal, &desk.outbox);
+                let principal = session.principal();
+                let (journal, yard) = (&session.control.journal, &session.control.yard);
+                left = subscription.deliver(journal, yard, &principal, &session.outbox);
                 if left == Backlog::More {
                     latest.mark_changed();
                     // Whoever writes, and everybody else, gets their turn in between.
                     tokio::task::yield_now().await;
                 }
             }
-            () = desk.outbox.wait_for_room(), if left == Backlog::NoRoom => {
-                left = Backlog::Nothing;
+            () = session.outbox.wait_for_room(), if left == Backlog::NoRoom => {
+                left = Backlog::Empty;
                 latest.mark_changed();
             }
             Some(_) = tasks.join_next() => {}
             _ = look.tick() => match visitor.authenticate().await {
                 // What they may do can have changed.
-                Ok(principal) => desk.set_principal(principal),
+                Ok(principal) => session.set_principal(principal),
                 // Not their fault, and they were let in before.
                 Err(RejectionReason::JwtKeysUnavailable) => {}
-                Err(reason) => return CloseReason::Token(reason.text()),
+                Err(reason) => return CloseReason::Unauthorized(reason.text()),
             },
             _ = ping.tick() => {
                 if last.elapsed() > SILENCE {
                     return CloseReason::Slow;
                 }
-                desk.outbox.ping();
+                session.outbox.ping();
             }
             () = closing.cancelled() => {
                 while tasks.join_next().await.is_some() {}
@@ -273,8 +273,8 @@ async fn attend(
 }
 
 /// Another token of the same principal.
-async fn again(
-    desk: &ControlSession,
+async fn reauthenticate(
+    session: &ControlSession,
     order: &ControlEnvelope,
     visitor: &ConnectionCredentials,
 ) -> Result<ConnectionCredentials, CloseReason> {
@@ -284,11 +284,11 @@ async fn again(
     if let Some(token) = hello.token {
         known.set_token(token);
     }
-    let principal = known.authenticate().await.map_err(unknown)?;
-    if principal != desk.principal() {
-        return Err(CloseReason::Token("the token is somebody else's"));
+    let principal = known.authenticate().await.map_err(close_reason_for_rejection)?;
+    if principal != session.principal() {
+        return Err(CloseReason::Unauthorized("the token is somebody else's"));
     }
-    welcome(desk, &principal, Some(&order.id));
-    desk.set_principal(principal);
+    send_welcome(session, &principal, Some(&order.id));
+    session.set_principal(principal);
     Ok(known)
 }

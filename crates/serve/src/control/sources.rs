@@ -7,7 +7,7 @@ use toolyard_hub::{OBSERVE, Principal, SourceCommand as Told, SourceName, Timest
 
 use super::ControlFront;
 use super::errors::{ControlError, missing_permission};
-use super::lists::{nearest_server, one_server};
+use super::lists::{render_server, unknown_server_error};
 use super::request::{ServerNameParams, TranscriptParams};
 
 impl ControlFront {
@@ -40,12 +40,12 @@ impl ControlFront {
         principal: &Principal,
         words: &ServerNameParams,
     ) -> Result<String, ControlError> {
-        if !principal.holds(OBSERVE) {
+        if !principal.has_permission(OBSERVE) {
             return Err(missing_permission(OBSERVE));
         }
         let name = SourceName::new(words.server_name.as_str());
         let status = self.yard.status_for(principal, &name);
-        let status = status.ok_or_else(|| nearest_server(&self.yard, principal, &words.server_name))?;
+        let status = status.ok_or_else(|| unknown_server_error(&self.yard, principal, &words.server_name))?;
         Ok(json!({"serverName": words.server_name, "lines": status.stderr}).to_string())
     }
 
@@ -56,7 +56,7 @@ impl ControlFront {
         order: Told,
     ) -> Result<String, ControlError> {
         self.yard.manage(principal, &words.server_name, order)?;
-        let server = one_server(&self.yard, principal, &words.server_name)?;
+        let server = render_server(&self.yard, principal, &words.server_name)?;
         Ok(format!(r#"{{"server":{server}}}"#))
     }
 

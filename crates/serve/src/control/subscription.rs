@@ -53,7 +53,7 @@ impl ControlEventName {
         }
     }
 
-    fn of(what: &JournalEvent) -> Self {
+    fn from_event(what: &JournalEvent) -> Self {
         match what {
             JournalEvent::Server(..) => Self::Server,
             JournalEvent::CatalogChanged(..) => Self::Changed,
@@ -76,7 +76,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// What has not been told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backlog {
-    Nothing,
+    Empty,
     More,
     NoRoom,
 }
@@ -85,9 +85,9 @@ pub(super) enum Backlog {
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     names: Vec<ControlEventName>,
-    heard: u64,
+    last_seq: u64,
     /// Events that it wants and was not told.
-    left_out: u64,
+    missed: u64,
 }
 
 impl Subscription {
@@ -104,21 +104,23 @@ impl Subscription {
         principal: &Principal,
     ) -> Result<Value, ControlError> {
         for name in read(names)? {
-            if matches!(name, ControlEventName::Log | ControlEventName::Stderr) && !principal.holds(OBSERVE) {
+            if matches!(name, ControlEventName::Log | ControlEventName::Stderr)
+                && !principal.has_permission(OBSERVE)
+            {
                 return Err(missing_permission(OBSERVE));
             }
             if !self.names.contains(&name) {
                 if self.names.is_empty() {
-                    self.heard = journal.seq();
+                    self.last_seq = journal.seq();
                 }
                 self.names.push(name);
             }
         }
         let known = after.is_none_or(|after| journal.can_replay_from(after));
         if let (Some(after), true) = (after, known) {
-            self.heard = after;
+            self.last_seq = after;
         }
-        Ok(json!({"subscribed": self.words(), "seq": journal.seq(), "missed": !known}))
+        Ok(json!({"subscribed": self.event_names(), "seq": journal.seq(), "missed": !known}))
     }
 
     /// Does not want these any more; nothing at all where none is named.
@@ -130,10 +132,10 @@ impl Subscription {
             }
             None => self.names.clear(),
         }
-        Ok(json!({"subscribed": self.words()}))
+        Ok(json!({"subscribed": self.event_names()}))
     }
 
-    fn words(&self) -> Vec<&'static str> {
+    fn event_names(&self) -> Vec<&'static str> {
         self.names.iter().map(|name| name.as_str()).collect()
     }
 
@@ -146,33 +148,33 @@ impl Subscription {
         principal: &Principal,
         outbox: &Outbox,
     ) -> Backlog {
-        let since = journal.since(self.heard, BATCH);
+        let since = journal.since(self.last_seq, BATCH);
         let visibility = yard.visibility(principal);
-        self.left_out += since.forgotten;
+        self.missed += since.forgotten;
         for entry in &since.entries {
             if !outbox.has_room() {
                 return Backlog::NoRoom;
             }
-            if let JournalEvent::Lagged(missed) = entry.what {
-                self.left_out += missed;
+            if let JournalEvent::Lagged(missed) = entry.event {
+                self.missed += missed;
             }
-            self.confess(entry.seq.saturating_sub(1), outbox);
-            self.heard = entry.seq;
-            if self.names.contains(&ControlEventName::of(&entry.what))
+            self.report_missed(entry.seq.saturating_sub(1), outbox);
+            self.last_seq = entry.seq;
+            if self.names.contains(&ControlEventName::from_event(&entry.event))
                 && let Some(told) = event(entry, yard, principal, &visibility)
             {
                 outbox.push(told);
             }
         }
-        if since.entries.len() == BATCH { Backlog::More } else { Backlog::Nothing }
+        if since.entries.len() == BATCH { Backlog::More } else { Backlog::Empty }
     }
 
     /// Says how many were left out, before anything that came after them.
-    fn confess(&mut self, seq: u64, outbox: &Outbox) {
-        if self.left_out > 0 {
-            let more = Map::from_iter([("missed".to_owned(), self.left_out.into())]);
+    fn report_missed(&mut self, seq: u64, outbox: &Outbox) {
+        if self.missed > 0 {
+            let more = Map::from_iter([("missed".to_owned(), self.missed.into())]);
             outbox.push(write("lagged", seq, Timestamp::now(), more));
-            self.left_out = 0;
+            self.missed = 0;
         }
     }
 }
@@ -198,8 +200,8 @@ fn event(
     principal: &Principal,
     visibility: &Visibility,
 ) -> Option<String> {
-    let name = ControlEventName::of(&entry.what);
-    let told = match &entry.what {
+    let name = ControlEventName::from_event(&entry.event);
+    let told = match &entry.event {
         JournalEvent::Server(source, status) => match status {
             Some(status) => {
                 if !visibility.sees_source(source) {
@@ -232,11 +234,11 @@ fn event(
             json!({"serverName": source.as_str(), "uri": uri})
         }
         JournalEvent::CallStarted(seen) | JournalEvent::CallEnded(seen)
-            if visibility.sees_call(&seen.recorded()) =>
+            if visibility.sees_call(&seen.as_recorded_call()) =>
         {
             json!({"call": render::call(seen)})
         }
-        JournalEvent::CallProgress(seen, progress) if visibility.sees_call(&seen.recorded()) => {
+        JournalEvent::CallProgress(seen, progress) if visibility.sees_call(&seen.as_recorded_call()) => {
             let mut told = Map::from_iter([("id".to_owned(), render::execution(seen.record.id).into())]);
             told.extend(render::progress(progress));
             told.into()

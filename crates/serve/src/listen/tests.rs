@@ -33,12 +33,12 @@ fn settings(connections: ConnectionLimits) -> ServeSettings {
     let keyring = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
-        door: ServeAuthSettings { auth: Auth::TokenStore(keyring), hosts: Vec::new(), origins: Vec::new() },
+        auth: ServeAuthSettings { auth: Auth::TokenStore(keyring), hosts: Vec::new(), origins: Vec::new() },
         mcp: McpSettings::default(),
-        endpoint: EndpointSettings { body: 64 * 1024, ..EndpointSettings::default() },
+        endpoint: EndpointSettings { max_body_bytes: 64 * 1024, ..EndpointSettings::default() },
         control: ControlSettings::default(),
         connections,
-        annexes: Vec::new(),
+        builtin_endpoints: Vec::new(),
         drain: Duration::from_secs(1),
     }
 }
@@ -58,7 +58,7 @@ async fn listening_to(yard: Arc<Yard>) -> Listening {
 }
 
 async fn serving(yard: Arc<Yard>, settings: ServeSettings) -> Listening {
-    let Auth::TokenStore(keyring) = settings.door.auth.clone() else { unreachable!() };
+    let Auth::TokenStore(keyring) = settings.auth.auth.clone() else { unreachable!() };
     let bound = bind(yard, settings).await.unwrap();
     let address = bound.address().to_string();
     let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(CancellationToken::new())));

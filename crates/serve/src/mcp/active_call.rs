@@ -46,7 +46,7 @@ pub(super) struct McpCall {
     /// What was streamed so far.
     pub(super) chunks: Vec<Value>,
     /// Questions that a modern client has been asked, or is about to be.
-    open: Vec<QuestionBatch>,
+    open_questions: Vec<QuestionBatch>,
     answers: HashMap<String, RawJson>,
 }
 
@@ -56,22 +56,22 @@ impl McpCall {
         updates: mpsc::Receiver<CallerUpdate>,
         cancel: CancellationToken,
     ) -> Self {
-        let (chunks, open, answers) = (Vec::new(), Vec::new(), HashMap::new());
-        Self { _cancel: cancel.drop_guard(), work, updates, chunks, open, answers }
+        let (chunks, open_questions, answers) = (Vec::new(), Vec::new(), HashMap::new());
+        Self { _cancel: cancel.drop_guard(), work, updates, chunks, open_questions, answers }
     }
 
     /// Takes what a modern client answered; open questions that are answered now go on.
     pub(super) fn answer(&mut self, answers: HashMap<String, RawJson>) {
         self.answers.extend(answers);
-        for ask in std::mem::take(&mut self.open) {
-            self.settle(ask);
+        for ask in std::mem::take(&mut self.open_questions) {
+            self.resolve_questions(ask);
         }
     }
 
     /// Answers the questions if every answer is there, else keeps them open.
-    fn settle(&mut self, ask: QuestionBatch) {
+    fn resolve_questions(&mut self, ask: QuestionBatch) {
         if !ask.questions.iter().all(|question| self.has_answer(question)) {
-            return self.open.push(ask);
+            return self.open_questions.push(ask);
         }
         let answer = |question: Question| Some((question.key.clone(), self.answers.remove(&question.key)?));
         let answers = ask.questions.into_iter().filter_map(answer).collect();
@@ -85,7 +85,7 @@ impl McpCall {
 
     /// The questions that still have no answer, as a modern client is told of them.
     pub(super) fn unanswered(&self) -> Vec<&Question> {
-        let all = self.open.iter().flat_map(|ask| &ask.questions);
+        let all = self.open_questions.iter().flat_map(|ask| &ask.questions);
         all.filter(|question| !self.has_answer(question)).collect()
     }
 
@@ -96,7 +96,7 @@ impl McpCall {
         token: Option<&RawValue>,
         pace: QuestionMode,
     ) -> Option<Result<Outcome, HubError>> {
-        if !self.open.is_empty() {
+        if !self.open_questions.is_empty() {
             return None;
         }
         let mut asking: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
@@ -116,34 +116,36 @@ impl McpCall {
             // The client may read what is said as slowly as it likes.
             self.work.spawn();
             match (update, pace) {
-                (CallerUpdate::Ask(ask), QuestionMode::Legacy) => asking.push(put(outlet, ask).boxed()),
+                (CallerUpdate::Ask(ask), QuestionMode::Legacy) => {
+                    asking.push(ask_legacy_client(outlet, ask).boxed())
+                }
                 (CallerUpdate::Ask(ask), QuestionMode::Modern) => {
-                    self.settle(ask);
+                    self.resolve_questions(ask);
                     // Questions asked in the same breath go out together.
                     let breath = tokio::time::Instant::now() + BREATH;
                     while let Ok(Some(update)) = tokio::time::timeout_at(breath, self.updates.recv()).await {
                         match update {
-                            CallerUpdate::Ask(ask) => self.settle(ask),
-                            other => pass_on(outlet, token, &mut self.chunks, other).await,
+                            CallerUpdate::Ask(ask) => self.resolve_questions(ask),
+                            other => forward_update(outlet, token, &mut self.chunks, other).await,
                         }
                     }
-                    if !self.open.is_empty() {
+                    if !self.open_questions.is_empty() {
                         return None;
                     }
                 }
-                (other, _) => pass_on(outlet, token, &mut self.chunks, other).await,
+                (other, _) => forward_update(outlet, token, &mut self.chunks, other).await,
             }
         };
         // What was said before the end comes before the end.
         while let Ok(update) = self.updates.try_recv() {
-            pass_on(outlet, token, &mut self.chunks, update).await;
+            forward_update(outlet, token, &mut self.chunks, update).await;
         }
         Some(outcome)
     }
 }
 
 /// Progress and log lines go out; chunks are kept for the result.
-async fn pass_on(
+async fn forward_update(
     outlet: &ClientChannel,
     token: Option<&RawValue>,
     chunks: &mut Vec<Value>,
@@ -200,7 +202,7 @@ pub(super) fn method(kind: QuestionKind) -> &'static str {
 }
 
 /// Puts questions to a legacy client, all at once.
-async fn put(outlet: &ClientChannel, ask: QuestionBatch) {
+async fn ask_legacy_client(outlet: &ClientChannel, ask: QuestionBatch) {
     let put = |question: Question| async move {
         let answer = outlet.request(method(question.kind), &legacy_params(&question)?).await;
         let failed = |message: String| Err(HubError::new(ErrorKind::ToolFailed, message));
@@ -208,7 +210,7 @@ async fn put(outlet: &ClientChannel, ask: QuestionBatch) {
             Ok(Ok(answer)) if is_valid_answer(question.kind, &answer) => Ok((question.key, answer)),
             Ok(Ok(_)) => failed(format!("the client's answer to {} makes no sense", method(question.kind))),
             Ok(Err(error)) => {
-                failed(format!("the client refused {}: {}", method(question.kind), said(&error)))
+                failed(format!("the client refused {}: {}", method(question.kind), error_message(&error)))
             }
             Err(gone) => Err(HubError::new(ErrorKind::Cancelled, gone.to_string())),
         }
@@ -232,7 +234,7 @@ fn legacy_params(question: &Question) -> Result<RawJson, HubError> {
     Ok(question.params.clone())
 }
 
-fn said(error: &RawValue) -> String {
+fn error_message(error: &RawValue) -> String {
     let error: Value = serde_json::from_str(error.get()).unwrap_or_default();
     error.get("message").and_then(Value::as_str).unwrap_or("no reason given").to_owned()
 }
@@ -264,13 +266,13 @@ enum TaskState {
     Inline(BoxFuture<'static, CallResult>),
     /// Done in a task, whether anybody asks or not.
     Spawned(JoinHandle<CallResult>),
-    Over,
+    Done,
 }
 
 impl McpCallTask {
     pub(super) fn new(call: impl Future<Output = CallResult> + Send + 'static) -> Self {
         let call = AssertUnwindSafe(call).catch_unwind();
-        Self(TaskState::Inline(Box::pin(async move { call.await.unwrap_or_else(|_| lost()) })))
+        Self(TaskState::Inline(Box::pin(async move { call.await.unwrap_or_else(|_| lost_call()) })))
     }
 
     pub(super) fn is_inline(&self) -> bool {
@@ -279,7 +281,7 @@ impl McpCallTask {
 
     /// From now on it is done in a task.
     pub(super) fn spawn(&mut self) {
-        self.0 = match std::mem::replace(&mut self.0, TaskState::Over) {
+        self.0 = match std::mem::replace(&mut self.0, TaskState::Done) {
             TaskState::Inline(call) => TaskState::Spawned(tokio::spawn(call)),
             other => other,
         };
@@ -290,24 +292,24 @@ impl McpCallTask {
         let ended = poll_fn(|cx| match &mut self.0 {
             TaskState::Inline(call) => call.as_mut().poll(cx),
             TaskState::Spawned(task) => {
-                Pin::new(task).poll(cx).map(|joined| joined.unwrap_or_else(|_| lost()))
+                Pin::new(task).poll(cx).map(|joined| joined.unwrap_or_else(|_| lost_call()))
             }
-            TaskState::Over => Poll::Pending,
+            TaskState::Done => Poll::Pending,
         })
         .await;
-        self.0 = TaskState::Over;
+        self.0 = TaskState::Done;
         ended
     }
 }
 
-fn lost() -> CallResult {
+fn lost_call() -> CallResult {
     Err(HubError::new(ErrorKind::Bug, "the call was lost"))
 }
 
 /// Whoever gives a call up has cancelled it; what runs in it must learn that, and put things away.
 impl Drop for McpCallTask {
     fn drop(&mut self) {
-        let state = std::mem::replace(&mut self.0, TaskState::Over);
+        let state = std::mem::replace(&mut self.0, TaskState::Done);
         if let (TaskState::Inline(call), Ok(runtime)) = (state, Handle::try_current()) {
             runtime.spawn(call);
         }
@@ -319,7 +321,7 @@ impl fmt::Debug for TaskState {
         f.write_str(match self {
             Self::Inline(_) => "Here",
             Self::Spawned(_) => "Apart",
-            Self::Over => "Over",
+            Self::Done => "Over",
         })
     }
 }

@@ -16,7 +16,7 @@ use toolyard_wire::{Era, InboundRequest, RawJson, RequestTransport, RpcError, ch
 use super::active_call::McpCallTask;
 use super::active_call::{McpCall, QuestionMode};
 use super::park::digest;
-use super::response::{CachePolicy, cacheable, complete, strip_modern_fields, with_chunks};
+use super::response::{CachePolicy, cacheable, ensure_modern_fields, strip_modern_fields, with_chunks};
 use super::response::{ErrorReporting, error_result};
 use super::{McpFront, client_era, params};
 
@@ -90,7 +90,7 @@ impl McpFront {
         let mut tool = look_up();
         if tool.is_none() {
             // It may be of a source that is still starting, or that clients of this era have not been to yet.
-            self.yard.settle(self.settings.start_wait).await;
+            self.yard.wait_for_startup(self.settings.start_wait).await;
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
             tool = look_up();
         }
@@ -101,7 +101,7 @@ impl McpFront {
         }
         let repeated = InputResponses::read(&request, input_responses, request_state)?;
         let target = CallTarget::Tool { name, arguments };
-        self.carry_out(request, target, tool, McpCallKind::Tool, repeated).await
+        self.run_call(request, target, tool, McpCallKind::Tool, repeated).await
     }
 
     pub(super) async fn read_resource(
@@ -111,30 +111,30 @@ impl McpFront {
         let UriParams { uri, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         let era = client_era(&request);
-        let catalog = self.yard.catalog_in(era);
+        let catalog = self.yard.catalog_for_era(era);
         if catalog.resource(&uri).is_none() && catalog.template_for(&uri).is_none() {
-            self.yard.settle(self.settings.start_wait).await;
+            self.yard.wait_for_startup(self.settings.start_wait).await;
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
         let repeated = InputResponses::read(&request, input_responses, request_state)?;
-        self.carry_out(request, CallTarget::Resource { uri }, None, McpCallKind::Resource, repeated).await
+        self.run_call(request, CallTarget::Resource { uri }, None, McpCallKind::Resource, repeated).await
     }
 
     pub(super) async fn get_prompt(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let NamedParams { name, arguments, input_responses, request_state } =
             params(&request.method, request.params.as_deref())?;
         let era = client_era(&request);
-        if let Lookup::Unknown = self.yard.catalog_in(era).prompt(&name) {
-            self.yard.settle(self.settings.start_wait).await;
+        if let Lookup::Unknown = self.yard.catalog_for_era(era).prompt(&name) {
+            self.yard.wait_for_startup(self.settings.start_wait).await;
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
         }
         let repeated = InputResponses::read(&request, input_responses, request_state)?;
         let target = CallTarget::Prompt { name, arguments };
-        self.carry_out(request, target, None, McpCallKind::Prompt, repeated).await
+        self.run_call(request, target, None, McpCallKind::Prompt, repeated).await
     }
 
     /// Hands the request to the hub and stays with it until there is an answer for the client.
-    pub(super) async fn carry_out(
+    pub(super) async fn run_call(
         &self,
         request: InboundRequest<Principal>,
         what: CallTarget,
@@ -149,13 +149,13 @@ impl McpFront {
         };
         run.answer(repeated.answers);
         let pace = if modern { QuestionMode::Modern } else { QuestionMode::Legacy };
-        match run.drive(&request.outlet, request.meta.progress_token.as_deref(), pace).await {
-            Some(Ok(outcome)) => Ok(self.dress(&request, outcome, &run.chunks, subject)),
+        match run.drive(&request.channel, request.meta.progress_token.as_deref(), pace).await {
+            Some(Ok(outcome)) => Ok(self.render_result(&request, outcome, &run.chunks, subject)),
             Some(Err(error)) => {
                 let asked =
                     if subject == McpCallKind::Tool { ErrorReporting::Tool } else { ErrorReporting::Other };
                 let told = error_result(&error, request.version, asked)?;
-                Ok(if modern { complete(&self.info, told) } else { told })
+                Ok(if modern { ensure_modern_fields(&self.info, told) } else { told })
             }
             None => match self.yard.charge(&request.caller, Quota::Parked, 1) {
                 Ok(charge) => self.parking.park(run, charge, &request.caller, digest(&request)?, &self.info),
@@ -165,7 +165,7 @@ impl McpFront {
                     } else {
                         ErrorReporting::Other
                     };
-                    Ok(complete(&self.info, error_result(&error, request.version, asked)?))
+                    Ok(ensure_modern_fields(&self.info, error_result(&error, request.version, asked)?))
                 }
             },
         }
@@ -179,11 +179,11 @@ impl McpFront {
     ) -> Result<McpCall, RpcError> {
         let version = match (&what, &request.meta.all) {
             (CallTarget::Tool { .. }, Some(meta)) => {
-                meta::asked_version(meta).map_err(RpcError::invalid_params)?
+                meta::requested_version(meta).map_err(RpcError::invalid_params)?
             }
             _ => None,
         };
-        let abilities = abilities(request)?;
+        let abilities = client_capabilities(request)?;
         let client_session = request.session.as_ref().map(|session| {
             // Which log lines a client wants differs from call to call.
             let abilities = ClientCapabilities { log_level: None, ..abilities.clone() };
@@ -192,7 +192,7 @@ impl McpFront {
         let (client, updates) = CallerChannel::new(abilities);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = CallRequest {
-            what,
+            target: what,
             tool,
             principal: request.caller.clone(),
             deadline: Deadline::after(Duration::MAX),
@@ -203,11 +203,11 @@ impl McpFront {
                 front: Some(FrontName::Mcp),
                 client_session,
                 era: client_era(request),
-                reach: self.reach.clone(),
+                scope: self.reach.clone(),
                 version,
                 ..CallContext::default()
             },
-            headers: self.forwarded(&request.transport),
+            headers: self.forwarded_headers(&request.transport),
             meta: request.meta.all.clone(),
             client,
             id: None,
@@ -219,13 +219,13 @@ impl McpFront {
     }
 
     /// The caller's headers that some source is to be handed; none unless the configuration names them.
-    fn forwarded(&self, transport: &RequestTransport) -> Vec<(String, String)> {
+    fn forwarded_headers(&self, transport: &RequestTransport) -> Vec<(String, String)> {
         let RequestTransport::Http(headers) = transport else { return Vec::new() };
         let value = |name: &String| Some((name.clone(), headers.get(name)?.to_str().ok()?.to_owned()));
         self.settings.forward_headers.iter().filter_map(value).collect()
     }
 
-    fn dress(
+    fn render_result(
         &self,
         request: &InboundRequest<Principal>,
         outcome: Outcome,
@@ -243,13 +243,13 @@ impl McpFront {
             (Era::Modern, McpCallKind::Resource) => {
                 cacheable(&self.info, &body, CachePolicy::private(Duration::ZERO))
             }
-            (Era::Modern, _) => complete(&self.info, body),
+            (Era::Modern, _) => ensure_modern_fields(&self.info, body),
         }
     }
 }
 
 /// What this client can be asked, and which log lines it wants.
-fn abilities(request: &InboundRequest<Principal>) -> Result<ClientCapabilities, RpcError> {
+fn client_capabilities(request: &InboundRequest<Principal>) -> Result<ClientCapabilities, RpcError> {
     let level = match &request.session {
         // Before a legacy client says otherwise it gets what a person would want to see.
         Some(session) => Some(session.log_level().unwrap_or_else(|| "info".to_owned())),

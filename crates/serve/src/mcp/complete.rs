@@ -39,6 +39,6 @@ impl McpFront {
         };
         let Argument { name: argument, value } = read.argument;
         let what = CallTarget::Completion { reference, argument, value, context: read.context };
-        self.carry_out(request, what, None, McpCallKind::Completion, InputResponses::default()).await
+        self.run_call(request, what, None, McpCallKind::Completion, InputResponses::default()).await
     }
 }

@@ -26,8 +26,8 @@ impl McpFront {
         // Who looks at one server by itself sees it as it is.
         let on_it = |tool: &&Arc<ToolEntry>| alone || tool.listing == ToolListing::Listed;
         let all = view.tools().filter(on_it).map(|tool| match alone {
-            false => (tool.full_name.as_str(), shown(tool, &tool.shown, request)),
-            true => (tool.raw_name.as_str(), shown(tool, &tool.definition, request)),
+            false => (tool.full_name.as_str(), tool_item(tool, &tool.shown, request)),
+            true => (tool.raw_name.as_str(), tool_item(tool, &tool.definition, request)),
         });
         self.page("tools", request, all, view.is_private())
     }
@@ -35,24 +35,26 @@ impl McpFront {
     pub(super) fn list_prompts(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
         let all = view.prompts().map(|prompt| match self.reach.single_source() {
-            None => (prompt.full_name.as_str(), demanding(&prompt.shown, &prompt.permissions)),
-            Some(_) => (prompt.raw_name.as_str(), demanding(&prompt.definition, &prompt.permissions)),
+            None => (prompt.full_name.as_str(), item_with_permissions(&prompt.shown, &prompt.permissions)),
+            Some(_) => {
+                (prompt.raw_name.as_str(), item_with_permissions(&prompt.definition, &prompt.permissions))
+            }
         });
         self.page("prompts", request, all, view.is_private())
     }
 
     pub(super) fn list_resources(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
-        let all = view
-            .resources()
-            .map(|resource| (resource.uri.as_str(), demanding(&resource.definition, &resource.permissions)));
+        let all = view.resources().map(|resource| {
+            (resource.uri.as_str(), item_with_permissions(&resource.definition, &resource.permissions))
+        });
         self.page("resources", request, all, view.is_private())
     }
 
     pub(super) fn list_templates(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
         let all = view.templates().map(|template| {
-            (template.template.as_str(), demanding(&template.definition, &template.permissions))
+            (template.template.as_str(), item_with_permissions(&template.definition, &template.permissions))
         });
         self.page("resourceTemplates", request, all, view.is_private())
     }
@@ -80,7 +82,7 @@ impl McpFront {
                 text.push(',');
             }
             match shown {
-                ListItem::As(raw) => text.push_str(raw.get()),
+                ListItem::Unchanged(raw) => text.push_str(raw.get()),
                 ListItem::Edited(raw) => text.push_str(raw.get()),
             }
             last = Some(name);
@@ -95,7 +97,7 @@ impl McpFront {
             return Ok(list);
         }
         // A list that is not whole yet is not worth keeping.
-        let ttl = if self.yard.is_settled() { self.settings.list_ttl } else { Duration::ZERO };
+        let ttl = if self.yard.is_startup_complete() { self.settings.list_ttl } else { Duration::ZERO };
         let cache = if private { CachePolicy::private(ttl) } else { CachePolicy::public(ttl) };
         Ok(cacheable(&self.info, &list, cache))
     }
@@ -104,24 +106,24 @@ impl McpFront {
 /// A definition on its way out: as it is, or with what this client's version forbids left out, and what another yard must
 /// know added.
 enum ListItem<'a> {
-    As(&'a RawValue),
+    Unchanged(&'a RawValue),
     Edited(RawJson),
 }
 
-fn shown<'a>(
+fn tool_item<'a>(
     tool: &ToolEntry,
     definition: &'a RawValue,
     request: &InboundRequest<Principal>,
 ) -> ListItem<'a> {
     let version = request.version;
     if tool.permissions.is_empty() && tool.older.is_empty() {
-        return match fit(tool, definition, version) {
+        return match strip_output_schema(tool, definition, version) {
             Some(edited) => ListItem::Edited(edited),
-            None => ListItem::As(definition),
+            None => ListItem::Unchanged(definition),
         };
     }
     let fitting = |tool: &ToolEntry, definition: &RawValue| {
-        fit(tool, definition, version).unwrap_or_else(|| definition.to_owned())
+        strip_output_schema(tool, definition, version).unwrap_or_else(|| definition.to_owned())
     };
     // Each version has permissions of its own, and says so.
     let older = tool.older.iter().filter(|older| older.is_listed_for(&request.caller));
@@ -129,14 +131,14 @@ fn shown<'a>(
         .map(|older| {
             // Under the name that the newest has here.
             let shown = if definition.get() == tool.shown.get() { &older.shown } else { &older.definition };
-            meta::advertised(&fitting(older, shown), &older.permissions, &[])
+            meta::with_yard_metadata(&fitting(older, shown), &older.permissions, &[])
         })
         .collect();
-    ListItem::Edited(meta::advertised(&fitting(tool, definition), &tool.permissions, &older))
+    ListItem::Edited(meta::with_yard_metadata(&fitting(tool, definition), &tool.permissions, &older))
 }
 
 /// Without an output schema that this client's version forbids; nothing where there is none.
-fn fit(tool: &ToolEntry, definition: &RawValue, version: Version) -> Option<RawJson> {
+fn strip_output_schema(tool: &ToolEntry, definition: &RawValue, version: Version) -> Option<RawJson> {
     // Before the modern era an output schema had to be of an object.
     if version.era() == Era::Modern || tool.output_schema.is_none() || tool.output_is_object {
         return None;
@@ -147,10 +149,10 @@ fn fit(tool: &ToolEntry, definition: &RawValue, version: Version) -> Option<RawJ
 }
 
 /// A definition that says which permissions it needs, so that a yard in front of this one can ask for them too.
-fn demanding<'a>(definition: &'a RawValue, permissions: &[String]) -> ListItem<'a> {
+fn item_with_permissions<'a>(definition: &'a RawValue, permissions: &[String]) -> ListItem<'a> {
     match permissions {
-        [] => ListItem::As(definition),
-        permissions => ListItem::Edited(meta::advertised(definition, permissions, &[])),
+        [] => ListItem::Unchanged(definition),
+        permissions => ListItem::Edited(meta::with_yard_metadata(definition, permissions, &[])),
     }
 }
 

@@ -43,7 +43,7 @@ struct Filter {
 
 /// Tells every legacy session what changed, for as long as it is polled.
 pub(crate) async fn announce(front: Arc<McpFront>, roster: Arc<SessionRegistry<Principal>>) {
-    let mut events = front.yard.events().changes();
+    let mut events = front.yard.events().subscribe_changes();
     let mut sweep = tokio::time::interval(SWEEP);
     let nothing = from_text("{}".to_owned());
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn announce(front: Arc<McpFront>, roster: Arc<SessionRegistry<P
         let event = match event {
             Ok(event) => event,
             // Whoever fell behind does not know what changed, so everything may have.
-            Err(RecvError::Lagged(_)) => Arc::new(front.everything_changed()),
+            Err(RecvError::Lagged(_)) => Arc::new(front.all_changed_event()),
             Err(RecvError::Closed) => return,
         };
         match &*event {
@@ -111,7 +111,7 @@ impl McpFront {
         let most = self.yard.limits().subscriptions;
         match &request.session {
             Some(session) if session.subscribe(&uri, Box::new(held), most) => Ok(from_text("{}".to_owned())),
-            _ => Err(too_many(most)),
+            _ => Err(too_many_subscriptions(most)),
         }
     }
 
@@ -128,10 +128,10 @@ impl McpFront {
         let Listen { notifications: filter } = params(&request.method, request.params.as_deref())?;
         let most = self.yard.limits().subscriptions;
         if filter.resource_subscriptions.len() > most {
-            return Err(too_many(most));
+            return Err(too_many_subscriptions(most));
         }
         // Listening before saying so, so that nothing falls between the two.
-        let mut events = self.yard.events().changes();
+        let mut events = self.yard.events().subscribe_changes();
         let id = from_text(request.id.as_json().to_owned());
         // They are given back when this request ends, however it does.
         let subscribe = |uri: &String| {
@@ -139,27 +139,27 @@ impl McpFront {
         };
         let held: HashMap<String, ResourceSubscription> =
             filter.resource_subscriptions.iter().filter_map(subscribe).collect();
-        let tell = |method: &'static str, params: Value| tell(&request.outlet, method, params, &id);
-        let agreed = filter.agreed(&held);
+        let tell = |method: &'static str, params: Value| notify(&request.channel, method, params, &id);
+        let agreed = filter.acknowledged(&held);
         if tell("notifications/subscriptions/acknowledged", json!({"notifications": agreed})).await.is_err() {
-            return Ok(ended(&id));
+            return Ok(complete_result(&id));
         }
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
-                () = request.closing.cancelled() => return Ok(ended(&id)),
+                () = request.closing.cancelled() => return Ok(complete_result(&id)),
             };
             let event = match event {
                 Ok(event) => event,
-                Err(RecvError::Lagged(_)) => Arc::new(self.everything_changed()),
-                Err(RecvError::Closed) => return Ok(ended(&id)),
+                Err(RecvError::Lagged(_)) => Arc::new(self.all_changed_event()),
+                Err(RecvError::Closed) => return Ok(complete_result(&id)),
             };
             let visibility = self.yard.visibility(&request.caller);
             match &*event {
                 YardEvent::CatalogChanged(change, sources)
                     if visibility.sees_changes(sources, &self.reach) =>
                 {
-                    for method in methods(filter.wanted(*change)) {
+                    for method in methods(filter.filter_change(*change)) {
                         let _ = tell(method, json!({})).await;
                     }
                 }
@@ -175,19 +175,19 @@ impl McpFront {
     }
 
     /// What is told to those who missed something.
-    fn everything_changed(&self) -> YardEvent {
+    fn all_changed_event(&self) -> YardEvent {
         let change = CatalogChange { tools: true, resources: true, prompts: true };
         let sources: Vec<SourceName> = self.yard.statuses().into_iter().map(|(name, _)| name).collect();
         YardEvent::CatalogChanged(change, sources.into())
     }
 }
 
-fn too_many(most: usize) -> RpcError {
+fn too_many_subscriptions(most: usize) -> RpcError {
     RpcError::invalid_request(format!("more than {most} subscriptions to resources (limits.subscriptions)"))
 }
 
 impl Filter {
-    fn wanted(&self, change: CatalogChange) -> CatalogChange {
+    fn filter_change(&self, change: CatalogChange) -> CatalogChange {
         CatalogChange {
             tools: change.tools && self.tools_list_changed,
             prompts: change.prompts && self.prompts_list_changed,
@@ -196,7 +196,7 @@ impl Filter {
     }
 
     /// What of the filter will be honoured, as the client is told.
-    fn agreed(&self, held: &HashMap<String, ResourceSubscription>) -> Value {
+    fn acknowledged(&self, held: &HashMap<String, ResourceSubscription>) -> Value {
         let mut agreed = serde_json::Map::new();
         let flags = [
             ("toolsListChanged", self.tools_list_changed),
@@ -214,7 +214,7 @@ impl Filter {
     }
 }
 
-async fn tell(
+async fn notify(
     outlet: &ClientChannel,
     method: &str,
     mut params: Value,
@@ -224,7 +224,7 @@ async fn tell(
     outlet.notify(method, &to_raw(&params)).await
 }
 
-fn ended(id: &RawValue) -> RawJson {
+fn complete_result(id: &RawValue) -> RawJson {
     let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
     to_raw(&json!({"resultType": "complete", "_meta": meta}))
 }

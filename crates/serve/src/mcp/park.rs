@@ -20,7 +20,7 @@ use toolyard_wire::{InboundRequest, RawJson, RpcError, code};
 
 use super::active_call::{McpCall, method};
 use super::params;
-use super::response::complete;
+use super::response::ensure_modern_fields;
 
 /// The key that signs the notes of parked calls. It lives as long as the process, as the calls do.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub(super) struct ParkedCalls {
 /// A call that waits, until when, and what its principal is charged for it.
 struct ParkedCall {
     until: Instant,
-    run: McpCall,
+    call: McpCall,
     _charge: QuotaCharge,
 }
 
@@ -103,13 +103,13 @@ impl ParkedCalls {
                     "too many calls wait for an answer; try again later",
                 ));
             }
-            parked.insert(id, ParkedCall { until: now + self.time, run, _charge: charge });
+            parked.insert(id, ParkedCall { until: now + self.time, call: run, _charge: charge });
         }
         let mut result = Object::default();
         result.set("resultType", to_raw("input_required"));
         result.set("inputRequests", requests.to_raw());
         result.set("requestState", to_raw(&self.sign(&note)));
-        Ok(complete(info, result.to_raw()))
+        Ok(ensure_modern_fields(info, result.to_raw()))
     }
 
     /// The call that this note leads to, if the note is ours, this principal's, and for this very request.
@@ -129,7 +129,7 @@ impl ParkedCalls {
             return Err(gone());
         }
         let parked = self.parked.lock().remove(&note.c);
-        parked.map(|parked| parked.run).ok_or_else(gone)
+        parked.map(|parked| parked.call).ok_or_else(gone)
     }
 
     /// Cancels the calls whose time is up.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use toolyard_hub::json::{Object, from_text, mentions, to_raw};
+use toolyard_hub::json::{Object, contains_text, from_text, to_raw};
 use toolyard_hub::{ErrorKind, HubError, SourceError};
 use toolyard_wire::{Era, RawJson, RpcError, Version, code};
 
@@ -30,12 +30,12 @@ impl CachePolicy {
 }
 
 /// A finished result. One that says itself what kind it is keeps its word.
-pub(super) fn complete(info: &RawValue, result: RawJson) -> RawJson {
-    if is_complete(&result) { result } else { edit(info, &result, |_| {}) }
+pub(super) fn ensure_modern_fields(info: &RawValue, result: RawJson) -> RawJson {
+    if has_modern_fields(&result) { result } else { add_modern_fields(info, &result, |_| {}) }
 }
 
 /// Whether a result says everything already, as that of a modern source does.
-fn is_complete(result: &RawValue) -> bool {
+fn has_modern_fields(result: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct ModernResult<'a> {
         #[serde(borrow, rename = "resultType")]
@@ -49,12 +49,12 @@ fn is_complete(result: &RawValue) -> bool {
         _info: &'a RawValue,
     }
     // A cheap look first: only a modern source names itself.
-    mentions(result, SERVER_INFO) && serde_json::from_str::<ModernResult<'_>>(result.get()).is_ok()
+    contains_text(result, SERVER_INFO) && serde_json::from_str::<ModernResult<'_>>(result.get()).is_ok()
 }
 
 /// A finished result that may be kept.
 pub(super) fn cacheable(info: &RawValue, result: &RawValue, cache: CachePolicy) -> RawJson {
-    edit(info, result, |object| {
+    add_modern_fields(info, result, |object| {
         let ttl = u64::try_from(cache.ttl.as_millis()).unwrap_or(u64::MAX);
         for (key, value) in [("ttlMs", to_raw(&ttl)), ("cacheScope", to_raw(cache.scope))] {
             if !object.contains(key) {
@@ -77,7 +77,7 @@ pub(super) fn strip_modern_fields(result: &RawValue) -> RawJson {
     object.to_raw()
 }
 
-fn edit(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut Object)) -> RawJson {
+fn add_modern_fields(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut Object)) -> RawJson {
     // A result that is no object cannot be added to; it goes out as the source sent it.
     let Ok(mut object) = Object::parse(result) else { return result.to_owned() };
     if !object.contains("resultType") {
@@ -126,14 +126,14 @@ pub(super) fn error_result(
 ) -> Result<RawJson, RpcError> {
     let modern = version.era() == Era::Modern;
     if let Some(origin) = error.source_error() {
-        return Err(repeated(origin, modern));
+        return Err(forward_source_error(origin, modern));
     }
     let code = match error.kind() {
         ErrorKind::UnknownTool | ErrorKind::UnknownPrompt => code::INVALID_PARAMS,
         ErrorKind::UnknownResource if modern => code::INVALID_PARAMS,
         ErrorKind::UnknownResource => code::RESOURCE_NOT_FOUND,
         ErrorKind::InvalidArguments if version >= Version::V2025_11_25 => {
-            return told(error, asked, code::INVALID_PARAMS);
+            return tool_error_result(error, asked, code::INVALID_PARAMS);
         }
         ErrorKind::InvalidArguments => code::INVALID_PARAMS,
         // The door answers these with HTTP 401 and 413; here only stdio is left.
@@ -145,13 +145,15 @@ pub(super) fn error_result(
         | ErrorKind::NotConnected
         | ErrorKind::CannotConnect
         | ErrorKind::ConnectionLost
-        | ErrorKind::ToolFailed => return told(error, asked, code::INTERNAL),
+        | ErrorKind::ToolFailed => return tool_error_result(error, asked, code::INTERNAL),
         ErrorKind::ClientCannot if modern => {
             let needed = error.details().cloned().unwrap_or_else(|| json!({}));
             let data = json!({"requiredCapabilities": needed});
-            return Err(RpcError::new(code::MISSING_CAPABILITY, error.sentence()).with_data(data));
+            return Err(
+                RpcError::new(code::MISSING_CAPABILITY, error.message_with_suggestion()).with_data(data)
+            );
         }
-        ErrorKind::ClientCannot => return told(error, asked, code::INVALID_REQUEST),
+        ErrorKind::ClientCannot => return tool_error_result(error, asked, code::INVALID_REQUEST),
         ErrorKind::Bug => code::INTERNAL,
     };
     Err(rpc(code, error))
@@ -163,12 +165,12 @@ pub(super) fn quota_error(error: &HubError) -> RpcError {
     let data = error
         .retry_after()
         .map(|wait| json!({"retryAfterMs": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)}));
-    let refused = RpcError::new(code::INTERNAL, error.sentence()).with_status(200);
+    let refused = RpcError::new(code::INTERNAL, error.message_with_suggestion()).with_status(200);
     data.into_iter().fold(refused, RpcError::with_data)
 }
 
 /// A source's own error, in the codes of the client's era.
-fn repeated(origin: &SourceError, modern: bool) -> RpcError {
+fn forward_source_error(origin: &SourceError, modern: bool) -> RpcError {
     let code = match origin.code {
         code::RESOURCE_NOT_FOUND if modern => code::INVALID_PARAMS,
         other => other,
@@ -180,10 +182,10 @@ fn repeated(origin: &SourceError, modern: bool) -> RpcError {
 }
 
 /// As a result that says it failed, where there is one.
-fn told(error: &HubError, asked: ErrorReporting, code: i64) -> Result<RawJson, RpcError> {
+fn tool_error_result(error: &HubError, asked: ErrorReporting, code: i64) -> Result<RawJson, RpcError> {
     match asked {
         ErrorReporting::Tool => Ok(to_raw(&json!({
-            "content": [{"type": "text", "text": error.sentence()}],
+            "content": [{"type": "text", "text": error.message_with_suggestion()}],
             "isError": true,
         }))),
         ErrorReporting::Other => Err(rpc(code, error)),
@@ -191,7 +193,7 @@ fn told(error: &HubError, asked: ErrorReporting, code: i64) -> Result<RawJson, R
 }
 
 fn rpc(code: i64, error: &HubError) -> RpcError {
-    let rpc = RpcError::new(code, error.sentence());
+    let rpc = RpcError::new(code, error.message_with_suggestion());
     match error.details() {
         Some(details) if *details != Value::Null => rpc.with_data(details.clone()),
         _ => rpc,

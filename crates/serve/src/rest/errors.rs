@@ -24,7 +24,7 @@ pub(super) fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::RateLimited => ("RATE_LIMIT_ERROR", StatusCode::TOO_MANY_REQUESTS),
         ErrorKind::TooLarge => ("PAYLOAD_TOO_LARGE", StatusCode::PAYLOAD_TOO_LARGE),
         ErrorKind::TimedOut => ("TIMEOUT_ERROR", StatusCode::GATEWAY_TIMEOUT),
-        ErrorKind::Cancelled => ("CANCELLED", closed()),
+        ErrorKind::Cancelled => ("CANCELLED", client_closed_request()),
         ErrorKind::NotConnected | ErrorKind::CannotConnect | ErrorKind::ConnectionLost => {
             ("EXECUTION_ERROR", StatusCode::BAD_GATEWAY)
         }
@@ -35,7 +35,7 @@ pub(super) fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     }
 }
 
-fn closed() -> StatusCode {
+fn client_closed_request() -> StatusCode {
     StatusCode::from_u16(CLIENT_CLOSED).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
@@ -55,7 +55,7 @@ impl RestError {
     }
 
     /// In the words that this kind has anywhere.
-    pub(crate) fn of_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn from_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
         let (code, status) = code_and_status(kind);
         Self::new(status, code, message)
     }
@@ -68,9 +68,9 @@ impl RestError {
 
     /// The request itself is wrong, in these ways. What points into no body is the name of a parameter.
     pub(crate) fn invalid(violations: &[SchemaViolation]) -> Self {
-        let told: Vec<String> = violations.iter().map(SchemaViolation::sentence).collect();
+        let told: Vec<String> = violations.iter().map(SchemaViolation::message).collect();
         let first = violations.first();
-        Self::of_kind(ErrorKind::InvalidArguments, format!("invalid request: {}", told.join("; ")))
+        Self::from_kind(ErrorKind::InvalidArguments, format!("invalid request: {}", told.join("; ")))
             .with_details(&json!({
                 "field": first.map(|wrong| &wrong.field),
                 "reason": first.map(|wrong| &wrong.reason),
@@ -97,7 +97,7 @@ impl RestError {
             Some(other) => Map::from_iter([("data".to_owned(), other.clone())]),
         };
         if error.kind() == ErrorKind::InvalidArguments {
-            complete(&mut details, error.message());
+            fill_validation_details(&mut details, error.message());
         }
         if let Some(origin) = error.source_error() {
             let mut said = json!({"code": origin.code, "message": origin.message});
@@ -116,7 +116,7 @@ impl RestError {
     }
 
     /// A tool that answered that it failed: its text is the message, and all that it said is in the details.
-    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+    pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
         let said = result::RestToolResult::read(&outcome.body);
         let text = said.text();
         let message = if text.is_empty() { "the tool failed and did not say why".to_owned() } else { text };
@@ -125,12 +125,12 @@ impl RestError {
         if let Some(structured) = said.structured() {
             details.set("structuredContent", from_text(structured.get().to_owned()));
         }
-        Self { details: Some(details.to_raw()), ..Self::of_kind(ErrorKind::ToolFailed, message) }
+        Self { details: Some(details.to_raw()), ..Self::from_kind(ErrorKind::ToolFailed, message) }
     }
 }
 
 /// What the protocol promises about every validation error, where a source told less.
-fn complete(details: &mut Map<String, Value>, message: &str) {
+fn fill_validation_details(details: &mut Map<String, Value>, message: &str) {
     if !details.get("field").is_some_and(Value::is_string) {
         details.insert("field".to_owned(), "".into());
     }
@@ -175,8 +175,10 @@ mod tests {
 
     #[test]
     fn of_a_bug_of_ours_only_an_id_is_told() {
-        let failure =
-            RestError::from_hub_error(&HubError::new(ErrorKind::Bug, "secret").suggest("secret"), "exec-1");
+        let failure = RestError::from_hub_error(
+            &HubError::new(ErrorKind::Bug, "secret").with_suggestion("secret"),
+            "exec-1",
+        );
         assert_eq!(
             (failure.message.as_str(), details(&failure)),
             ("internal error", json!({"id": "exec-1"}))
@@ -211,7 +213,7 @@ mod tests {
     fn an_error_of_a_server_behind_is_told_in_its_own_words() {
         let origin = SourceError { code: -32050, message: "no paper".to_owned(), data: Some(json!([2])) };
         let error = HubError::new(ErrorKind::ToolFailed, "printer: no paper")
-            .suggest("fill it up")
+            .with_suggestion("fill it up")
             .with_source_error(origin);
         let failure = RestError::from_hub_error(&error, "exec-1");
         assert_eq!((failure.code, failure.message.as_str()), ("EXECUTION_ERROR", "printer: no paper"));
@@ -223,7 +225,7 @@ mod tests {
     fn a_tool_that_failed_says_so_in_its_own_words() {
         let content = json!([{"type": "text", "text": "first"}, {"type": "text", "text": "second"}]);
         let outcome = Outcome::failure(to_raw(&json!({"content": content, "isError": true})));
-        let failure = RestError::of_outcome(&outcome);
+        let failure = RestError::from_outcome(&outcome);
         assert_eq!(failure.message, "first\nsecond");
         assert_eq!(details(&failure), json!({"content": content}));
     }

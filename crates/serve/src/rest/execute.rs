@@ -41,14 +41,14 @@ pub(super) async fn execute(
     let order = execute_request::read(&parts, body, &rest.settings).await?;
     let look_up = || rest.yard.look_up_tool(&name, &principal, ClientEra::Newest, &YardScope::All);
     let mut tool = look_up();
-    if tool.is_none() && !rest.yard.is_settled() {
+    if tool.is_none() && !rest.yard.is_startup_complete() {
         // It may be of a source that is still starting.
-        rest.yard.settle(rest.settings.start_wait).await;
+        rest.yard.wait_for_startup(rest.settings.start_wait).await;
         tool = look_up();
     }
     check_name(&rest, &order, &name, tool.as_deref(), &principal)?;
 
-    let call = ExecutionId::fresh().map_err(|error| RestError::from_hub_error(&error.into(), ""))?;
+    let call = ExecutionId::generate().map_err(|error| RestError::from_hub_error(&error.into(), ""))?;
     let about = ExecutionInfo {
         id: execution_name(call),
         call,
@@ -70,21 +70,21 @@ pub(super) async fn execute(
     if let Some(key) = &key {
         match rest.keys.claim(key, order.params.get(), &execution) {
             IdempotencyClaim::First => {}
-            IdempotencyClaim::Replay(first) => return Ok(replayed(&first, &order).await),
-            IdempotencyClaim::Different => return Err(reused("was used with other params")),
+            IdempotencyClaim::Replay(first) => return Ok(replay_response(&first, &order).await),
+            IdempotencyClaim::Different => return Err(key_conflict("was used with other params")),
             IdempotencyClaim::Evicted => {
-                return Err(reused("was used, and the outcome is not kept any more"));
+                return Err(key_conflict("was used, and the outcome is not kept any more"));
             }
-            IdempotencyClaim::Full => return Err(too_many("too many idempotency keys are in use")),
+            IdempotencyClaim::Full => return Err(too_many_requests("too many idempotency keys are in use")),
         }
     }
     if !rest.executions.begin(&execution) {
         if let Some(key) = &key {
             rest.keys.release(key);
         }
-        return Err(too_many("too many executions are under way"));
+        return Err(too_many_requests("too many executions are under way"));
     }
-    let request = ToolRequest { name, tool, order };
+    let request = ToolRequest { name, tool, request: order };
     Ok(start(&rest, &parts, request, execution, key).await)
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn execute(
 struct ToolRequest {
     name: String,
     tool: Option<Arc<ToolEntry>>,
-    order: ExecuteRequest,
+    request: ExecuteRequest,
 }
 
 /// Makes the call and answers in the form that was asked for.
@@ -103,11 +103,11 @@ async fn start(
     execution: Arc<Execution>,
     key: Option<Arc<IdempotencyKey>>,
 ) -> Response<Body> {
-    let ToolRequest { name, tool, order } = request;
+    let ToolRequest { name, tool, request: order } = request;
     // Whoever sends a key means to come back for the outcome, so losing the connection must not cost it.
-    let stays = order.hang_up == DisconnectPolicy::Detach || key.is_some();
+    let stays = order.on_disconnect == DisconnectPolicy::Detach || key.is_some();
     let guard = (!stays).then(|| execution.cancel.clone().drop_guard());
-    let (form, content) = (order.form, order.content);
+    let (form, content) = (order.response_mode, order.content);
     let log_level = (form == ResponseMode::Events).then_some(LogLevel::Info);
     let (client, updates) =
         CallerChannel::new(ClientCapabilities { log_level, ..ClientCapabilities::default() });
@@ -116,21 +116,21 @@ async fn start(
     let yard = Arc::clone(&rest.yard);
     let call = Box::pin(async move { yard.call(request).await });
     let job = Job::new(Arc::clone(rest), Arc::clone(&execution), key, updates);
-    let (job, call) = match job.first_step(call).await {
+    let (job, call) = match job.poll_once(call).await {
         FirstPoll::Pending(job, call) => (job, call),
         FirstPoll::Ready(said) => {
             // Refused before it began, or done at once. The status says which, also to who asked for events.
-            let ran = !said.is_empty() || execution.ending().is_some_and(|ending| ending.is_of_tool());
+            let ran = !said.is_empty() || execution.outcome().is_some_and(|ending| ending.reached_tool());
             return match form {
                 ResponseMode::Events if ran => stream::stream_finished(&execution, said, content),
-                ResponseMode::Events | ResponseMode::Whole => whole(&execution, content).await,
+                ResponseMode::Events | ResponseMode::Json => full_response(&execution, content).await,
             };
         }
     };
     match form {
-        ResponseMode::Whole => {
+        ResponseMode::Json => {
             rest.calls.spawn(job.run(call, None));
-            let response = whole(&execution, content).await;
+            let response = full_response(&execution, content).await;
             drop(guard);
             response
         }
@@ -154,15 +154,15 @@ fn hub_request(
     let longest = rest.yard.limits().call_time;
     let header = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
     HubRequest {
-        what,
+        target: what,
         tool,
-        principal: execution.about.principal.clone(),
+        principal: execution.info.principal.clone(),
         deadline: Deadline::after(context.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel: execution.cancel.clone(),
         priority: context.priority,
         context: CallContext {
-            session_id: execution.about.session_id.clone(),
-            user_id: execution.about.user_id.clone(),
+            session_id: execution.info.session_id.clone(),
+            user_id: execution.info.user_id.clone(),
             version: context.version,
             front: Some(FrontName::Rest),
             ..CallContext::default()
@@ -170,7 +170,7 @@ fn hub_request(
         headers: rest.settings.forward_headers.iter().filter_map(header).collect(),
         meta: None,
         client,
-        id: Some(execution.about.call),
+        id: Some(execution.info.call),
         details: Some(Arc::clone(&execution.details)),
     }
 }
@@ -191,21 +191,21 @@ fn check_name(
     Err(RestError::invalid_at("/tool", "is not the tool that the address names", Value::from(said)))
 }
 
-fn reused(reason: &str) -> RestError {
+fn key_conflict(reason: &str) -> RestError {
     let failure = RestError::invalid_at("/context/idempotencyKey", reason, Value::Null);
     RestError { status: StatusCode::CONFLICT, ..failure }
 }
 
-fn too_many(message: &str) -> RestError {
-    let failure = RestError::of_kind(toolyard_hub::ErrorKind::RateLimited, message);
+fn too_many_requests(message: &str) -> RestError {
+    let failure = RestError::from_kind(toolyard_hub::ErrorKind::RateLimited, message);
     RestError { retry_after: Some(std::time::Duration::from_secs(5)), ..failure }
 }
 
 /// The outcome of the first execution with the same key, once it is there.
-async fn replayed(first: &Arc<Execution>, order: &ExecuteRequest) -> Response<Body> {
+async fn replay_response(first: &Arc<Execution>, order: &ExecuteRequest) -> Response<Body> {
     first.wait().await;
-    let mut response = match order.form {
-        ResponseMode::Whole => whole(first, order.content).await,
+    let mut response = match order.response_mode {
+        ResponseMode::Json => full_response(first, order.content).await,
         ResponseMode::Events => stream::stream_replay(first, order.content),
     };
     response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
@@ -213,20 +213,20 @@ async fn replayed(first: &Arc<Execution>, order: &ExecuteRequest) -> Response<Bo
 }
 
 /// The whole answer, once there is one.
-async fn whole(execution: &Execution, content: ContentDetail) -> Response<Body> {
+async fn full_response(execution: &Execution, content: ContentDetail) -> Response<Body> {
     let ending = Arc::clone(execution.wait().await);
     let mut response = match envelope(execution, &ending, content, ChunkDelivery::InEnvelope) {
         Ok(text) => json_answer(StatusCode::OK, text),
         Err((reason, text)) => respond_error(&reason, text),
     };
-    label(&mut response, execution);
+    add_execution_headers(&mut response, execution);
     response
 }
 
 /// Says in headers which execution it is, what is left of the rate, and whether the tool is out of date.
-pub(super) fn label(response: &mut Response<Body>, execution: &Execution) {
+pub(super) fn add_execution_headers(response: &mut Response<Body>, execution: &Execution) {
     let headers = response.headers_mut();
-    if let Ok(id) = HeaderValue::from_str(&execution.about.id) {
+    if let Ok(id) = HeaderValue::from_str(&execution.info.id) {
         headers.insert(EXECUTION_HEADER, id);
     }
     if let Some(rate) = execution.details.rate() {
@@ -261,14 +261,14 @@ pub(super) fn envelope(
     content: ContentDetail,
     pieces: ChunkDelivery,
 ) -> Result<String, (RestError, String)> {
-    let stamp = execution.stamp(ending.duration);
+    let stamp = execution.metadata(ending.duration);
     let mut more = String::new();
-    if pieces == ChunkDelivery::InEnvelope && !ending.chunks.kept.is_empty() {
-        let chunks = list(ending.chunks.kept.iter().map(to_raw));
+    if pieces == ChunkDelivery::InEnvelope && !ending.chunks.values.is_empty() {
+        let chunks = list(ending.chunks.values.iter().map(to_raw));
         more.push_str(&format!(r#","chunks":{chunks}"#));
     }
-    if pieces == ChunkDelivery::InEnvelope && ending.chunks.left_out > 0 {
-        more.push_str(&format!(r#","chunksLeftOut":{}"#, ending.chunks.left_out));
+    if pieces == ChunkDelivery::InEnvelope && ending.chunks.dropped > 0 {
+        more.push_str(&format!(r#","chunksLeftOut":{}"#, ending.chunks.dropped));
     }
     let reason = match &ending.answer {
         Ok(outcome) if !outcome.failed => {
@@ -278,7 +278,7 @@ pub(super) fn envelope(
             }
             return Ok(success(&said.result(), &more, &stamp));
         }
-        Ok(outcome) => RestError::of_outcome(outcome),
+        Ok(outcome) => RestError::from_outcome(outcome),
         Err(error) => RestError::from_hub_error(error, &stamp.id),
     };
     let text = failure(&reason, &more, &stamp);

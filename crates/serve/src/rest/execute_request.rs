@@ -28,9 +28,9 @@ pub(super) struct ExecuteRequest {
     pub(super) tool: Option<String>,
     pub(super) params: Raw,
     pub(super) context: ExecuteContext,
-    pub(super) form: ResponseMode,
+    pub(super) response_mode: ResponseMode,
     pub(super) content: ContentDetail,
-    pub(super) hang_up: DisconnectPolicy,
+    pub(super) on_disconnect: DisconnectPolicy,
 }
 
 /// What was said about the occasion.
@@ -48,7 +48,7 @@ pub(super) struct ExecuteContext {
 /// How the answer comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseMode {
-    Whole,
+    Json,
     Events,
 }
 
@@ -76,11 +76,12 @@ pub(super) async fn read(
 ) -> Result<ExecuteRequest, RestError> {
     debug_assert_eq!(parts.method, Method::POST);
     let mut query = Query::read(parts.uri.query());
-    let full = query.word("content", &[("full", ContentDetail::Full), ("result", ContentDetail::Result)]);
-    let hang_up =
-        query.word("detach", &[("true", DisconnectPolicy::Detach), ("false", DisconnectPolicy::Cancel)]);
+    let full =
+        query.take_keyword("content", &[("full", ContentDetail::Full), ("result", ContentDetail::Result)]);
+    let hang_up = query
+        .take_keyword("detach", &[("true", DisconnectPolicy::Detach), ("false", DisconnectPolicy::Cancel)]);
     query.finish()?;
-    let (form, accepted) = accepts(&parts.headers);
+    let (form, accepted) = negotiate_response(&parts.headers);
     let bytes = read_body(&parts.headers, body, settings).await?;
     let wrong = |reason: String| RestError::invalid_at("", reason, Value::Null);
     let text =
@@ -93,9 +94,9 @@ pub(super) async fn read(
         tool,
         params,
         context,
-        form,
+        response_mode: form,
         content,
-        hang_up: hang_up.unwrap_or(DisconnectPolicy::Cancel),
+        on_disconnect: hang_up.unwrap_or(DisconnectPolicy::Cancel),
     })
 }
 
@@ -109,7 +110,7 @@ async fn read_body(
         return Err(RestError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", message));
     }
     let too_large = || {
-        RestError::of_kind(ErrorKind::TooLarge, format!("a request body may have {} bytes", settings.body))
+        RestError::from_kind(ErrorKind::TooLarge, format!("a request body may have {} bytes", settings.body))
     };
     let announced =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -140,15 +141,15 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The kind of answer that the client likes best: of those that are named with the same weight, the first.
-fn accepts(headers: &HeaderMap) -> (ResponseMode, ContentDetail) {
-    let mut best = (0.0, (ResponseMode::Whole, ContentDetail::Result));
+fn negotiate_response(headers: &HeaderMap) -> (ResponseMode, ContentDetail) {
+    let mut best = (0.0, (ResponseMode::Json, ContentDetail::Result));
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     for range in values.flat_map(|value| value.split(',')) {
         let mut parts = range.split(';').map(str::trim);
         let kind = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
             "text/event-stream" => (ResponseMode::Events, ContentDetail::Result),
-            CONTENT => (ResponseMode::Whole, ContentDetail::Full),
-            "application/json" | "application/*" | "*/*" => (ResponseMode::Whole, ContentDetail::Result),
+            CONTENT => (ResponseMode::Json, ContentDetail::Full),
+            "application/json" | "application/*" | "*/*" => (ResponseMode::Json, ContentDetail::Result),
             _ => continue,
         };
         let weight =
@@ -200,7 +201,7 @@ fn read_members(
         Some(context) => read_context(&context, &mut wrong),
         None => ExecuteContext::default(),
     };
-    refuse_others(&members, "", unknown, &mut wrong);
+    reject_unknown_members(&members, "", unknown, &mut wrong);
     if !wrong.is_empty() {
         return Err(RestError::invalid(&wrong));
     }
@@ -246,7 +247,7 @@ fn read_context(raw: &RawValue, wrong: &mut Vec<SchemaViolation>) -> ExecuteCont
         // More than any duration can say is as good as no wish at all.
         Duration::try_from_secs_f64(millis / 1_000.0).ok()
     });
-    refuse_others(&members, "/context", UNKNOWN, wrong);
+    reject_unknown_members(&members, "/context", UNKNOWN, wrong);
     let priority = priority.map(PriorityParam::priority).unwrap_or_default();
     ExecuteContext { session_id, user_id, timeout, priority, key, version }
 }
@@ -288,7 +289,7 @@ fn member<T: for<'de> Deserialize<'de>>(
     }
 }
 
-fn refuse_others(members: &Object, place: &str, why: &str, wrong: &mut Vec<SchemaViolation>) {
+fn reject_unknown_members(members: &Object, place: &str, why: &str, wrong: &mut Vec<SchemaViolation>) {
     /// More are not worth telling.
     const TOLD: usize = 20;
     for (name, value) in members.members().take(TOLD) {

@@ -34,14 +34,15 @@ pub(super) async fn list(
     query.finish()?;
     rest.admit_list(&principal)?;
     let all = rest.executions.all();
-    let over = all.iter().filter(|execution| execution.ending().is_some());
-    let over: Vec<_> = over.map(|execution| execution.about.call).collect();
+    let over = all.iter().filter(|execution| execution.outcome().is_some());
+    let over: Vec<_> = over.map(|execution| execution.info.call).collect();
     let visibility = rest.yard.visibility(&principal);
     let past = history::recent(&rest, &filter, &visibility, &over).await?;
-    let wanted =
-        all.iter().filter(|execution| visibility.sees_call(&recorded(execution)) && filter.fits(execution));
+    let wanted = all
+        .iter()
+        .filter(|execution| visibility.sees_call(&recorded_call(execution)) && filter.fits(execution));
     let mut found: Vec<(HistoryCursor, Raw)> = wanted
-        .map(|execution| (history::mark(execution), describe(execution, &principal).to_raw()))
+        .map(|execution| (history::cursor(execution), describe(execution, &principal).to_raw()))
         .chain(past.iter().map(|call| (call.cursor(), history::describe(call, &principal))))
         .collect();
     found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
@@ -59,16 +60,17 @@ pub(super) async fn show(
     request: Request,
 ) -> Result<Response<Body>, RestError> {
     let mut query = Query::read(request.uri().query());
-    let content = query.word("content", &[("full", ContentDetail::Full), ("result", ContentDetail::Result)]);
+    let content =
+        query.take_keyword("content", &[("full", ContentDetail::Full), ("result", ContentDetail::Result)]);
     query.finish()?;
     let visibility = rest.yard.visibility(&principal);
-    let found = rest.executions.find(&id).filter(|execution| visibility.sees_call(&recorded(execution)));
+    let found = rest.executions.find(&id).filter(|execution| visibility.sees_call(&recorded_call(execution)));
     let Some(execution) = found else {
-        let call = history::find(&rest, &id, &visibility).await?.ok_or_else(unknown)?;
+        let call = history::find(&rest, &id, &visibility).await?.ok_or_else(not_found)?;
         return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
     };
     let content = content.unwrap_or(ContentDetail::Result);
-    Ok(json(StatusCode::OK, whole(&execution, &principal, content).get().to_owned()))
+    Ok(json(StatusCode::OK, describe_with_outcome(&execution, &principal, content).get().to_owned()))
 }
 
 pub(super) async fn cancel(
@@ -81,46 +83,46 @@ pub(super) async fn cancel(
     let visibility = rest.yard.visibility(&principal);
     let found = rest.executions.find(&id);
     let execution = match found {
-        Some(execution) if visibility.may_stop_call(&recorded(&execution)) => execution,
-        Some(execution) if visibility.sees_call(&recorded(&execution)) => {
+        Some(execution) if visibility.may_stop_call(&recorded_call(&execution)) => execution,
+        Some(execution) if visibility.sees_call(&recorded_call(&execution)) => {
             let message = missing_message("canceling another caller's execution", MANAGE);
-            return Err(RestError::of_kind(ErrorKind::Forbidden, message));
+            return Err(RestError::from_kind(ErrorKind::Forbidden, message));
         }
         // What only the history knows is over, so there is nothing to cancel.
         _ => {
-            let call = history::find(&rest, &id, &visibility).await?.ok_or_else(unknown)?;
+            let call = history::find(&rest, &id, &visibility).await?.ok_or_else(not_found)?;
             return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
         }
     };
-    let status = if execution.ending().is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    let status = if execution.outcome().is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     execution.cancel.cancel();
     Ok(json(status, describe(&execution, &principal).to_raw().get().to_owned()))
 }
 
-fn unknown() -> RestError {
+fn not_found() -> RestError {
     // The same for what never was, what is not kept any more, and what is none of the caller's business.
     RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no recent execution of this id")
 }
 
 /// What decides who may see it.
-fn recorded(execution: &Execution) -> RecordedCall<'_> {
-    let about = &execution.about;
+fn recorded_call(execution: &Execution) -> RecordedCall<'_> {
+    let about = &execution.info;
     RecordedCall {
         principal: about.principal.id(),
-        thing: EntryKind::Tool,
+        kind: EntryKind::Tool,
         subject: &about.tool,
         source: about.server.as_deref(),
     }
 }
 
-fn standing(execution: &Execution) -> CallStatus {
-    execution.ending().map_or(CallStatus::Running, |ending| ending.state())
+fn call_status(execution: &Execution) -> CallStatus {
+    execution.outcome().map_or(CallStatus::Running, |ending| ending.state())
 }
 
 /// One execution in a few words.
 fn describe(execution: &Execution, principal: &Principal) -> Object {
-    let about = &execution.about;
-    let duration = execution.ending().map_or_else(|| about.began.clock.elapsed(), |ending| ending.duration);
+    let about = &execution.info;
+    let duration = execution.outcome().map_or_else(|| about.began.clock.elapsed(), |ending| ending.duration);
     let mut members = Map::new();
     let mut put = |key: &str, value: Value| members.insert(key.to_owned(), value);
     put("executionId", about.id.clone().into());
@@ -128,10 +130,10 @@ fn describe(execution: &Execution, principal: &Principal) -> Object {
     if let Some(server) = &about.server {
         put("server", server.clone().into());
     }
-    put("state", standing(execution).as_str().into());
+    put("state", call_status(execution).as_str().into());
     put("timestamp", Timestamp(about.began.at).to_string().into());
     put("duration", u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into());
-    if principal.holds(OBSERVE) {
+    if principal.has_permission(OBSERVE) {
         put("principal", about.principal.id().into());
     }
     if let Some(session) = about.session_id.as_deref() {
@@ -140,7 +142,7 @@ fn describe(execution: &Execution, principal: &Principal) -> Object {
     if let Some(user) = about.user_id.as_deref() {
         put("userId", user.into());
     }
-    if let (None, Some(progress)) = (execution.ending(), execution.progress()) {
+    if let (None, Some(progress)) = (execution.outcome(), execution.progress()) {
         put("progress", progress_data(&progress));
     }
     let mut object = Object::default();
@@ -151,9 +153,9 @@ fn describe(execution: &Execution, principal: &Principal) -> Object {
 }
 
 /// The same with its outcome, once there is one.
-fn whole(execution: &Execution, principal: &Principal, content: ContentDetail) -> Raw {
+fn describe_with_outcome(execution: &Execution, principal: &Principal, content: ContentDetail) -> Raw {
     let mut object = describe(execution, principal);
-    if let Some(ending) = execution.ending() {
+    if let Some(ending) = execution.outcome() {
         let text = match envelope(execution, ending, content, ChunkDelivery::InEnvelope) {
             Ok(text) | Err((_, text)) => text,
         };

@@ -34,7 +34,7 @@ pub(super) struct ExecutionInfo {
 /// One execution, shared by whoever runs it and whoever waits for it.
 #[derive(Debug)]
 pub(super) struct Execution {
-    pub(super) about: Arc<ExecutionInfo>,
+    pub(super) info: Arc<ExecutionInfo>,
     pub(super) cancel: CancellationToken,
     /// What the hub tells about it beside the outcome.
     pub(super) details: Arc<CallDetails>,
@@ -54,19 +54,19 @@ pub(super) struct ExecutionOutcome {
 /// Pieces of a result, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    pub(super) kept: Vec<Value>,
-    pub(super) left_out: usize,
+    pub(super) values: Vec<Value>,
+    pub(super) dropped: usize,
     bytes: usize,
 }
 
 impl Chunks {
     pub(super) fn add(&mut self, chunk: Value, most: usize) {
         let bytes = to_raw(&chunk).get().len();
-        if self.left_out > 0 || self.bytes + bytes > most {
-            self.left_out += 1;
+        if self.dropped > 0 || self.bytes + bytes > most {
+            self.dropped += 1;
         } else {
             self.bytes += bytes;
-            self.kept.push(chunk);
+            self.values.push(chunk);
         }
     }
 }
@@ -74,7 +74,7 @@ impl Chunks {
 impl Execution {
     pub(super) fn new(about: ExecutionInfo) -> Self {
         let (cancel, details) = (CancellationToken::new(), Arc::default());
-        Self { about: Arc::new(about), cancel, details, progress: Mutex::default(), done: SetOnce::new() }
+        Self { info: Arc::new(about), cancel, details, progress: Mutex::default(), done: SetOnce::new() }
     }
 
     pub(super) fn report(&self, progress: &Progress) {
@@ -89,14 +89,14 @@ impl Execution {
         self.done.wait().await
     }
 
-    pub(super) fn ending(&self) -> Option<&Arc<ExecutionOutcome>> {
+    pub(super) fn outcome(&self) -> Option<&Arc<ExecutionOutcome>> {
         self.done.get()
     }
 
     /// The metadata of an answer about it.
-    pub(super) fn stamp(&self, duration: Duration) -> ExecutionMetadata {
+    pub(super) fn metadata(&self, duration: Duration) -> ExecutionMetadata {
         let violations = self.details.result_violations().to_vec();
-        ExecutionMetadata { id: self.about.id.clone(), began: self.about.began.at, duration, violations }
+        ExecutionMetadata { id: self.info.id.clone(), began: self.info.began.at, duration, violations }
     }
 }
 
@@ -111,7 +111,7 @@ impl ExecutionOutcome {
     }
 
     /// Whether it is certain that the tool was reached.
-    pub(super) fn is_of_tool(&self) -> bool {
+    pub(super) fn reached_tool(&self) -> bool {
         self.answer.as_ref().map_or_else(|error| error.kind() == ErrorKind::ToolFailed, |_| true)
     }
 
@@ -139,7 +139,7 @@ pub(super) struct RetentionLimits {
 
 #[derive(Debug)]
 pub(super) struct Executions {
-    keeping: RetentionLimits,
+    limits: RetentionLimits,
     inner: Mutex<Inner>,
 }
 
@@ -147,7 +147,7 @@ pub(super) struct Executions {
 struct Inner {
     running: HashMap<String, Arc<Execution>>,
     /// Oldest first.
-    over: VecDeque<FinishedExecution>,
+    finished: VecDeque<FinishedExecution>,
     bytes: usize,
 }
 
@@ -159,36 +159,36 @@ struct FinishedExecution {
 }
 
 impl Executions {
-    pub(super) fn new(keeping: RetentionLimits) -> Self {
-        Self { keeping, inner: Mutex::default() }
+    pub(super) fn new(limits: RetentionLimits) -> Self {
+        Self { limits, inner: Mutex::default() }
     }
 
     /// Takes an execution in; false if there are too many at once.
     #[must_use]
     pub(super) fn begin(&self, execution: &Arc<Execution>) -> bool {
         let mut inner = self.lock();
-        if inner.running.len() >= self.keeping.running {
+        if inner.running.len() >= self.limits.running {
             return false;
         }
-        inner.running.insert(execution.about.id.clone(), Arc::clone(execution));
+        inner.running.insert(execution.info.id.clone(), Arc::clone(execution));
         true
     }
 
     /// Says how it ended, to everybody who waits. Only the first word counts.
     pub(super) fn end(&self, execution: &Arc<Execution>, answer: Result<Outcome, HubError>, chunks: Chunks) {
-        let duration = execution.about.began.clock.elapsed();
+        let duration = execution.info.began.clock.elapsed();
         let ending = Arc::new(ExecutionOutcome { answer, chunks, duration });
         let bytes = ending.bytes();
         if execution.done.set(ending).is_err() {
             return;
         }
         let mut inner = self.lock();
-        inner.running.remove(&execution.about.id);
-        if bytes > self.keeping.bytes / 4 {
+        inner.running.remove(&execution.info.id);
+        if bytes > self.limits.bytes / 4 {
             return;
         }
         inner.bytes += bytes;
-        inner.over.push_back(FinishedExecution {
+        inner.finished.push_back(FinishedExecution {
             at: Instant::now(),
             execution: Arc::clone(execution),
             bytes,
@@ -202,7 +202,7 @@ impl Executions {
         self.sweep(&mut inner);
         let running = inner.running.get(id);
         let over =
-            || inner.over.iter().map(|over| &over.execution).find(|execution| execution.about.id == id);
+            || inner.finished.iter().map(|over| &over.execution).find(|execution| execution.info.id == id);
         running.or_else(over).cloned()
     }
 
@@ -210,10 +210,10 @@ impl Executions {
     pub(super) fn all(&self) -> Vec<Arc<Execution>> {
         let mut inner = self.lock();
         self.sweep(&mut inner);
-        let over = inner.over.iter().map(|over| &over.execution);
+        let over = inner.finished.iter().map(|over| &over.execution);
         let mut all: Vec<_> = over.chain(inner.running.values()).cloned().collect();
         drop(inner);
-        all.sort_by_key(|execution| std::cmp::Reverse(execution.about.began.clock));
+        all.sort_by_key(|execution| std::cmp::Reverse(execution.info.began.clock));
         all
     }
 
@@ -224,13 +224,13 @@ impl Executions {
 
     fn sweep(&self, inner: &mut Inner) {
         let now = Instant::now();
-        while let Some(oldest) = inner.over.front() {
-            let old = now.saturating_duration_since(oldest.at) > self.keeping.time;
-            if !old && inner.over.len() <= self.keeping.most && inner.bytes <= self.keeping.bytes {
+        while let Some(oldest) = inner.finished.front() {
+            let old = now.saturating_duration_since(oldest.at) > self.limits.time;
+            if !old && inner.finished.len() <= self.limits.most && inner.bytes <= self.limits.bytes {
                 return;
             }
             inner.bytes -= oldest.bytes;
-            inner.over.pop_front();
+            inner.finished.pop_front();
         }
     }
 
@@ -255,7 +255,7 @@ pub(super) mod tests {
 
     /// An execution of somebody's.
     pub(in crate::rest) fn execution() -> Arc<Execution> {
-        let call = ExecutionId::fresh().unwrap();
+        let call = ExecutionId::generate().unwrap();
         Arc::new(Execution::new(ExecutionInfo {
             id: execution_name(call),
             call,
@@ -286,8 +286,8 @@ pub(super) mod tests {
         execution
     }
 
-    fn is_kept(executions: &Executions, execution: &Execution) -> bool {
-        executions.find(&execution.about.id).is_some()
+    fn is_retained(executions: &Executions, execution: &Execution) -> bool {
+        executions.find(&execution.info.id).is_some()
     }
 
     #[tokio::test(start_paused = true)]
@@ -295,16 +295,16 @@ pub(super) mod tests {
         let executions = executions();
         let first = run(&executions, 100);
         let others = [run(&executions, 100), run(&executions, 100)];
-        assert!(is_kept(&executions, &first));
+        assert!(is_retained(&executions, &first));
         let fourth = run(&executions, 100);
-        assert!(!is_kept(&executions, &first) && is_kept(&executions, &others[0]));
+        assert!(!is_retained(&executions, &first) && is_retained(&executions, &others[0]));
         // What would take up most of the room by itself is not kept at all, and nothing goes for it.
         let large = run(&executions, 251);
-        assert!(!is_kept(&executions, &large) && is_kept(&executions, &others[0]));
+        assert!(!is_retained(&executions, &large) && is_retained(&executions, &others[0]));
         tokio::time::advance(Duration::from_secs(30)).await;
         let late = run(&executions, 100);
         tokio::time::advance(Duration::from_secs(31)).await;
-        assert!(!is_kept(&executions, &fourth) && is_kept(&executions, &late));
+        assert!(!is_retained(&executions, &fourth) && is_retained(&executions, &late));
     }
 
     #[tokio::test(start_paused = true)]
@@ -316,7 +316,7 @@ pub(super) mod tests {
             time: Duration::from_secs(60),
         });
         let all: Vec<_> = (0..6).map(|_| run(&executions, 200)).collect();
-        let kept: Vec<bool> = all.iter().map(|execution| is_kept(&executions, execution)).collect();
+        let kept: Vec<bool> = all.iter().map(|execution| is_retained(&executions, execution)).collect();
         assert_eq!(kept, [false, true, true, true, true, true]);
     }
 
@@ -338,6 +338,6 @@ pub(super) mod tests {
         for text in ["123", "1234567890", "1"] {
             chunks.add(json!(text), 10);
         }
-        assert_eq!((chunks.kept, chunks.left_out), (vec![json!("123")], 2));
+        assert_eq!((chunks.values, chunks.dropped), (vec![json!("123")], 2));
     }
 }

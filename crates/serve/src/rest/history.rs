@@ -12,7 +12,7 @@ use toolyard_hub::{
 use super::RestFront;
 use super::errors::RestError;
 use super::executions::Execution;
-use super::query::{Query, page};
+use super::query::{Query, parse_page_size};
 use super::response::execution_name;
 
 /// How many are shown to who does not say.
@@ -41,10 +41,10 @@ impl ExecutionFilter {
             fine.then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be at most 200 characters".to_owned())
         };
         Self {
-            limit: query.read_one("limit", page).unwrap_or(USUAL),
+            limit: query.read_one("limit", parse_page_size).unwrap_or(USUAL),
             after: query
                 .read_one("cursor", |text| text.parse::<HistoryCursor>().map_err(|error| error.to_string())),
-            state: query.word("state", &CallStatus::ALL.map(|status| (status.as_str(), status))),
+            state: query.take_keyword("state", &CallStatus::ALL.map(|status| (status.as_str(), status))),
             tool: query.one("tool"),
             principal: query.one("principal"),
             since: query.read_one("since", time),
@@ -55,10 +55,10 @@ impl ExecutionFilter {
 
     /// Whether one that is in memory is among them.
     pub(super) fn fits(&self, execution: &Execution) -> bool {
-        let about = &execution.about;
-        let state = execution.ending().map_or(CallStatus::Running, |ending| ending.state());
+        let about = &execution.info;
+        let state = execution.outcome().map_or(CallStatus::Running, |ending| ending.state());
         let contains = |text: &str| {
-            let error = execution.ending().and_then(|ending| ending.answer.as_ref().err());
+            let error = execution.outcome().and_then(|ending| ending.answer.as_ref().err());
             let said = [
                 Some(about.tool.as_str()),
                 about.server.as_deref(),
@@ -68,7 +68,7 @@ impl ExecutionFilter {
             ];
             said.into_iter().flatten().any(|said| said.to_ascii_lowercase().contains(text))
         };
-        self.after.is_none_or(|after| mark(execution) < after)
+        self.after.is_none_or(|after| cursor(execution) < after)
             && self.state.is_none_or(|wanted| wanted == state)
             && self.tool.as_deref().is_none_or(|tool| tool == about.tool)
             && self.principal.as_deref().is_none_or(|id| id == about.principal.id())
@@ -78,14 +78,14 @@ impl ExecutionFilter {
     }
 
     /// The same question to the history, for `more` than are shown; nothing if it can know of none.
-    fn to_history(&self, more: usize) -> Option<HistoryQuery> {
+    fn to_history_query(&self, more: usize) -> Option<HistoryQuery> {
         if self.state == Some(CallStatus::Running) {
             return None;
         }
         Some(HistoryQuery {
             limit: self.limit + more,
             after: self.after,
-            thing: Some(EntryKind::Tool),
+            kind: Some(EntryKind::Tool),
             principal: self.principal.clone(),
             subject: self.tool.clone(),
             status: self.state,
@@ -97,8 +97,8 @@ impl ExecutionFilter {
 }
 
 /// The place of an execution among all others.
-pub(super) fn mark(execution: &Execution) -> HistoryCursor {
-    HistoryCursor::new(execution.about.began.at, execution.about.call)
+pub(super) fn cursor(execution: &Execution) -> HistoryCursor {
+    HistoryCursor::new(execution.info.began.at, execution.info.call)
 }
 
 /// Those that fit, that this caller may see, and that are not in memory: one more than are shown, if there are so many.
@@ -109,9 +109,9 @@ pub(super) async fn recent(
     in_memory: &[ExecutionId],
 ) -> Result<Vec<PastCall>, RestError> {
     let Some(history) = rest.yard.history() else { return Ok(Vec::new()) };
-    let Some(query) = filter.to_history(in_memory.len() + 1) else { return Ok(Vec::new()) };
+    let Some(query) = filter.to_history_query(in_memory.len() + 1) else { return Ok(Vec::new()) };
     let calls = visibility.recent_calls(&**history, query).await;
-    let mut calls = calls.map_err(|error| unreadable(&error))?;
+    let mut calls = calls.map_err(|error| history_error(&error))?;
     calls.retain(|call| !in_memory.contains(&call.id));
     Ok(calls)
 }
@@ -124,8 +124,8 @@ pub(super) async fn find(
 ) -> Result<Option<PastCall>, RestError> {
     let id = id.strip_prefix("exec-").and_then(|id| id.parse().ok());
     let (Some(history), Some(id)) = (rest.yard.history(), id) else { return Ok(None) };
-    let found = history.find(id).await.map_err(|error| unreadable(&error))?;
-    Ok(found.filter(|call| call.thing == EntryKind::Tool && visibility.sees_call(&call.into())))
+    let found = history.find(id).await.map_err(|error| history_error(&error))?;
+    Ok(found.filter(|call| call.kind == EntryKind::Tool && visibility.sees_call(&call.into())))
 }
 
 /// In the words that executions in memory have. What came back is not kept.
@@ -141,7 +141,7 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     put("state", CallStatus::from(call.ended).as_str().into());
     put("timestamp", Timestamp(call.at).to_string().into());
     put("duration", u64::try_from(call.duration.as_millis()).unwrap_or(u64::MAX).into());
-    if caller.holds(OBSERVE) {
+    if caller.has_permission(OBSERVE) {
         put("principal", call.principal.as_str().into());
     }
     if let Some(session) = &call.session_id {
@@ -153,7 +153,7 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     put("outcomeKept", false.into());
     if let (CallEndReason::Error(kind), Some(message)) = (call.ended, &call.error) {
         let failure = match kind {
-            ErrorKind::Bug => RestError::of_kind(kind, "internal error"),
+            ErrorKind::Bug => RestError::from_kind(kind, "internal error"),
             kind => RestError::from_hub_error(&HubError::new(kind, message.as_str()), &id),
         };
         put("error", json!({"code": failure.code, "message": failure.message}));
@@ -161,7 +161,7 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     to_raw(&members)
 }
 
-fn unreadable(error: &HistoryError) -> RestError {
+fn history_error(error: &HistoryError) -> RestError {
     tracing::error!(%error, "an execution was asked for");
-    RestError::of_kind(ErrorKind::Bug, "the history cannot be read")
+    RestError::from_kind(ErrorKind::Bug, "the history cannot be read")
 }

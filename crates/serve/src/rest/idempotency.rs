@@ -49,7 +49,7 @@ const SHARE: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct IdempotencyStore {
-    rules: IdempotencyLimits,
+    limits: IdempotencyLimits,
     inner: Mutex<Inner>,
 }
 
@@ -60,7 +60,7 @@ struct Inner {
     /// In the order in which they were claimed.
     claimed: VecDeque<(Instant, Arc<IdempotencyKey>)>,
     /// In the order in which their executions ended.
-    held: VecDeque<Arc<IdempotencyKey>>,
+    finished: VecDeque<Arc<IdempotencyKey>>,
     bytes: usize,
 }
 
@@ -72,8 +72,8 @@ struct Entry {
 }
 
 impl IdempotencyStore {
-    pub(super) fn new(rules: IdempotencyLimits) -> Self {
-        Self { rules, inner: Mutex::default() }
+    pub(super) fn new(limits: IdempotencyLimits) -> Self {
+        Self { limits, inner: Mutex::default() }
     }
 
     pub(super) fn claim(
@@ -84,7 +84,7 @@ impl IdempotencyStore {
     ) -> IdempotencyClaim {
         let params: [u8; 32] = Sha256::digest(params.as_bytes()).into();
         let mut inner = self.lock();
-        inner.expire(self.rules.time);
+        inner.expire(self.limits.time);
         match inner.entries.get(name) {
             Some(entry) if entry.params != params => return IdempotencyClaim::Different,
             Some(Entry { execution: Some(first), .. }) => return IdempotencyClaim::Replay(Arc::clone(first)),
@@ -92,7 +92,7 @@ impl IdempotencyStore {
             None => {}
         }
         let mine = inner.per_principal.get(&name.principal).copied().unwrap_or_default();
-        if inner.entries.len() >= self.rules.most || mine >= (self.rules.most / SHARE).max(1) {
+        if inner.entries.len() >= self.limits.most || mine >= (self.limits.most / SHARE).max(1) {
             return IdempotencyClaim::Full;
         }
         let since = Instant::now();
@@ -104,14 +104,14 @@ impl IdempotencyStore {
     }
 
     /// The execution is over; where there is too much to keep, the outcomes that are the longest over go.
-    pub(super) fn keep(&self, name: &Arc<IdempotencyKey>, bytes: usize) {
+    pub(super) fn retain_outcome(&self, name: &Arc<IdempotencyKey>, bytes: usize) {
         let mut inner = self.lock();
         let Some(entry) = inner.entries.get_mut(name) else { return };
         entry.bytes = bytes;
         inner.bytes += bytes;
-        inner.held.push_back(Arc::clone(name));
-        while inner.bytes > self.rules.bytes {
-            let Some(oldest) = inner.held.pop_front() else { return };
+        inner.finished.push_back(Arc::clone(name));
+        while inner.bytes > self.limits.bytes {
+            let Some(oldest) = inner.finished.pop_front() else { return };
             if let Some(entry) = inner.entries.get_mut(&oldest) {
                 entry.execution = None;
                 let freed = std::mem::take(&mut entry.bytes);
@@ -148,13 +148,13 @@ impl Inner {
             let Some(entry) = self.entries.get(&name) else { continue };
             // A call may take longer than the window; it must not be made twice meanwhile.
             match &entry.execution {
-                Some(execution) if execution.ending().is_none() => running.push((since, name)),
+                Some(execution) if execution.outcome().is_none() => running.push((since, name)),
                 _ => self.remove(&name),
             }
         }
         running.into_iter().rev().for_each(|entry| self.claimed.push_front(entry));
         if self.entries.len() < before {
-            self.held.retain(|name| self.entries.contains_key(name));
+            self.finished.retain(|name| self.entries.contains_key(name));
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
             let execution = execution();
             assert!(matches!(keys.claim(name, "{}", &execution), IdempotencyClaim::First));
             end(&execution);
-            keys.keep(name, 100);
+            keys.retain_outcome(name, 100);
         }
         assert!(matches!(keys.claim(&all[0], "{}", &execution()), IdempotencyClaim::Evicted));
         assert!(matches!(keys.claim(&all[1], "{}", &execution()), IdempotencyClaim::Replay(_)));

@@ -19,9 +19,9 @@ use super::query::Query;
 use super::{RestCaller, RestFront};
 use crate::connections::ConnectionState;
 
-fn all(yard: &Yard, principal: &Principal) -> String {
+fn render_metrics(yard: &Yard, principal: &Principal) -> String {
     let mut text = calls(&visible(&yard.visibility(principal), yard.metrics().snapshot()));
-    if let Some(lost) = yard.records_lost() {
+    if let Some(lost) = yard.lost_records() {
         let help = "Records of calls that the audit or the history could not keep.";
         family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
     }
@@ -32,7 +32,7 @@ fn all(yard: &Yard, principal: &Principal) -> String {
     }
     let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
     family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
-    let (help, subscribed) = ("Resources that clients are subscribed to.", yard.subscribed_addresses());
+    let (help, subscribed) = ("Resources that clients are subscribed to.", yard.subscribed_uri_count());
     family(&mut text, "toolyard_resource_subscriptions", "gauge", help, [(String::new(), subscribed)]);
     text
 }
@@ -44,7 +44,7 @@ fn visible(
 ) -> BTreeMap<Arc<str>, SourceMetrics> {
     let of_source = |(source, counted): (Arc<str>, SourceMetrics)| {
         let mut counted = counted;
-        counted.over.retain(|tool, _| visibility.sees_counter(&source, tool));
+        counted.finished.retain(|tool, _| visibility.sees_counter(&source, tool));
         if !visibility.sees_totals(&source) {
             (counted.running, counted.durations) = (0, Histogram::default());
         }
@@ -80,7 +80,7 @@ fn quotas(text: &mut String, report: &QuotaReport) {
 fn calls(counted: &BTreeMap<Arc<str>, SourceMetrics>) -> String {
     let mut text = String::new();
     let over = counted.iter().flat_map(|(source, counted)| {
-        counted.over.iter().flat_map(move |(tool, ends)| {
+        counted.finished.iter().flat_map(move |(tool, ends)| {
             let words = |(ended, count): &(CallEndReason, u64)| {
                 let error = ended.error_kind().map_or("", error_label);
                 (CallStatus::from(*ended).as_str(), error, *count)
@@ -121,11 +121,11 @@ pub(super) async fn show(
     request: Request,
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
-    if !principal.holds(OBSERVE) {
+    if !principal.has_permission(OBSERVE) {
         let message = missing_message("reading the metrics of all callers", OBSERVE);
-        return Err(RestError::of_kind(ErrorKind::Forbidden, message));
+        return Err(RestError::from_kind(ErrorKind::Forbidden, message));
     }
-    let mut text = all(&rest.yard, &principal);
+    let mut text = render_metrics(&rest.yard, &principal);
     let connection = request.extensions().get::<Arc<ConnectionState>>();
     if let Some((open, unauthenticated)) = connection.and_then(|connection| connection.counts()) {
         connections(&mut text, open, unauthenticated);
@@ -202,7 +202,7 @@ mod tests {
         let durations = Histogram { buckets, count: 2, seconds: 0.43 };
         let busy = SourceMetrics {
             running: 1,
-            over: BTreeMap::from([
+            finished: BTreeMap::from([
                 (Arc::from(""), vec![(CallEndReason::Succeeded, 1)]),
                 (
                     Arc::from("mcp__demo__x"),
@@ -216,7 +216,10 @@ mod tests {
             durations,
         };
         let odd = SourceMetrics {
-            over: BTreeMap::from([(Arc::from("x"), vec![(CallEndReason::Error(ErrorKind::TimedOut), 1)])]),
+            finished: BTreeMap::from([(
+                Arc::from("x"),
+                vec![(CallEndReason::Error(ErrorKind::TimedOut), 1)],
+            )]),
             durations: Histogram { count: 1, seconds: 400.0, ..Histogram::default() },
             ..SourceMetrics::default()
         };

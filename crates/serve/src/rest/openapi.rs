@@ -49,9 +49,9 @@ pub(super) async fn show(
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     rest.admit_list(&principal)?;
-    rest.yard.settle(rest.settings.start_wait).await;
-    let shelf = rest.shelf.tools(&rest.yard);
-    let tools: Vec<&RestTool> = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();
+    rest.yard.wait_for_startup(rest.settings.start_wait).await;
+    let cached = rest.tool_cache.tools(&rest.yard);
+    let tools: Vec<&RestTool> = cached.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();
     Ok(respond_json(StatusCode::OK, &document(&tools)))
 }
 
@@ -59,13 +59,13 @@ pub(super) fn document(tools: &[&RestTool]) -> Value {
     let mut document = SKELETON.document.clone();
     for shown in tools {
         let name = shown.tool.full_name.as_str();
-        let (input, output) = shown.embedded(|tool| {
+        let (input, output) = shown.embedded_schemas(|tool| {
             let input = embed(&tool.input_schema, &pointer(&input_name(name)), json!({"type": "object"}));
             let output = tool.output_schema.as_ref();
             (input, output.map(|schema| embed(schema, &pointer(&output_name(name)), json!(true)).schema))
         });
         document["paths"][format!("/mcp/tools/{name}/execute")] =
-            execute(&shown.tool, input, output.is_some());
+            path_item(&shown.tool, input, output.is_some());
         let schemas = &mut document["components"]["schemas"];
         schemas[input_name(name)] = input.schema.clone();
         if let Some(schema) = output {
@@ -88,7 +88,7 @@ fn pointer(schema: &str) -> String {
 }
 
 /// The address of one tool.
-fn execute(tool: &ToolEntry, input: &EmbeddedSchema, has_output: bool) -> Value {
+fn path_item(tool: &ToolEntry, input: &EmbeddedSchema, has_output: bool) -> Value {
     let name = tool.full_name.as_str();
     let mut item = SKELETON.execute.clone();
     let operation = &mut item["post"];
@@ -99,7 +99,7 @@ fn execute(tool: &ToolEntry, input: &EmbeddedSchema, has_output: bool) -> Value 
     let body = &mut operation["requestBody"]["content"]["application/json"]["schema"];
     body["properties"]["tool"]["enum"] = json!([name, null]);
     body["properties"]["params"] = json!({"$ref": pointer(&input_name(name))});
-    if input.needs_something {
+    if input.has_required {
         body["required"] = json!(["params"]);
     }
     if has_output {

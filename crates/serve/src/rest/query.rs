@@ -10,13 +10,13 @@ use super::errors::RestError;
 #[derive(Debug)]
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
-    wrong: Vec<SchemaViolation>,
+    violations: Vec<SchemaViolation>,
 }
 
 impl Query {
     pub(super) fn read(text: Option<&str>) -> Self {
         let pairs = form_urlencoded::parse(text.unwrap_or_default().as_bytes()).into_owned().collect();
-        Self { pairs, wrong: Vec::new() }
+        Self { pairs, violations: Vec::new() }
     }
 
     /// Every value of a parameter.
@@ -30,7 +30,7 @@ impl Query {
     pub(super) fn one(&mut self, name: &str) -> Option<String> {
         let mut all = self.all(name);
         if all.len() > 1 {
-            self.refuse(name, "is there more than once", &all[1]);
+            self.add_violation(name, "is there more than once", &all[1]);
         }
         if all.is_empty() { None } else { Some(all.swap_remove(0)) }
     }
@@ -45,14 +45,14 @@ impl Query {
         match read(&text) {
             Ok(value) => Some(value),
             Err(reason) => {
-                self.refuse(name, reason, &text);
+                self.add_violation(name, reason, &text);
                 None
             }
         }
     }
 
     /// One of these words.
-    pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
+    pub(super) fn take_keyword<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
         self.read_one(name, |text| {
             let known = words.iter().find(|(word, _)| *word == text);
             let all = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
@@ -63,33 +63,33 @@ impl Query {
     /// What is wrong with them, those that nobody took included.
     pub(super) fn finish(mut self) -> Result<(), RestError> {
         for (name, value) in std::mem::take(&mut self.pairs) {
-            self.refuse(&name, "is not a parameter of this address", &value);
+            self.add_violation(&name, "is not a parameter of this address", &value);
         }
-        if self.wrong.is_empty() { Ok(()) } else { Err(RestError::invalid(&self.wrong)) }
+        if self.violations.is_empty() { Ok(()) } else { Err(RestError::invalid(&self.violations)) }
     }
 
-    fn refuse(&mut self, name: &str, reason: impl Into<String>, provided: &str) {
+    fn add_violation(&mut self, name: &str, reason: impl Into<String>, provided: &str) {
         let short = |text: &str| text.chars().take(200).collect::<String>();
-        self.wrong.push(SchemaViolation::new(short(name), reason, Value::from(short(provided))));
+        self.violations.push(SchemaViolation::new(short(name), reason, Value::from(short(provided))));
     }
 }
 
 /// How many things a page has.
-pub(super) fn page(text: &str) -> Result<usize, String> {
+pub(super) fn parse_page_size(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| (1..=1_000).contains(limit));
     limit.ok_or_else(|| "must be a whole number from 1 to 1000".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Query, page};
+    use super::{Query, parse_page_size};
 
     #[test]
     fn parameters_are_read_once_and_unknown_ones_refused() {
         let mut query = Query::read(Some("tag=a&tag=b%20c&q=x+y&limit=0&q=z&colour=red"));
         assert_eq!(query.all("tag"), ["a", "b c"]);
         assert_eq!(query.one("q").as_deref(), Some("x y"));
-        assert_eq!(query.read_one("limit", page), None);
+        assert_eq!(query.read_one("limit", parse_page_size), None);
         let failure = query.finish().unwrap_err();
         assert_eq!(
             failure.message,

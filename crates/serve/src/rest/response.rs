@@ -33,7 +33,7 @@ impl ExecutionMetadata {
     /// For what is refused before it begins.
     pub(super) fn now() -> Self {
         // Nothing is looked up by the id of a refusal, so a constant will do where there are no random numbers.
-        let id = ExecutionId::fresh().unwrap_or(ExecutionId::from_bytes([0; 16]));
+        let id = ExecutionId::generate().unwrap_or(ExecutionId::from_bytes([0; 16]));
         let (id, violations) = (execution_name(id), Vec::new());
         Self { id, began: SystemTime::now(), duration: Duration::ZERO, violations }
     }
@@ -64,7 +64,7 @@ impl StartTime {
 
 /// An execution as answers name it.
 pub(crate) fn execution_name(id: ExecutionId) -> String {
-    id.public_name()
+    id.public_id()
 }
 
 /// The envelope of an execution that went well. `more` are members as text, each with a comma before it.

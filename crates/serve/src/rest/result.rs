@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
-use toolyard_hub::json::{Object, from_text, read_text, to_raw, truncate_for_message};
+use toolyard_hub::json::{Object, from_text, parse_untrusted, to_raw, truncate_for_message};
 use toolyard_hub::{ErrorKind, HubError, Outcome, Raw};
 
 /// A result, cut into what matters here.
@@ -22,7 +22,7 @@ struct Text {
 
 /// The outcome, if its body is a tool result of the protocol. Anything else has no value that could be told as the
 /// result, and `null` would look like one. Where the tool itself says that it failed, that is all there is to say.
-pub(super) fn checked(tool: &str, outcome: Outcome) -> Result<Outcome, HubError> {
+pub(super) fn validate_result(tool: &str, outcome: Outcome) -> Result<Outcome, HubError> {
     // Most results begin like this, and need no second look.
     if outcome.failed || outcome.body.get().starts_with(r#"{"content":["#) {
         return Ok(outcome);
@@ -38,7 +38,7 @@ pub(super) fn checked(tool: &str, outcome: Outcome) -> Result<Outcome, HubError>
     };
     let message = format!("{tool} was called, but its answer is not a tool result: {why}");
     Err(HubError::new(ErrorKind::ToolFailed, message)
-        .suggest("fix the server of the tool: a result is an object with an array `content`")
+        .with_suggestion("fix the server of the tool: a result is an object with an array `content`")
         .with_details(json!({"answer": truncate_for_message(outcome.body.get())})))
 }
 
@@ -80,7 +80,7 @@ impl RestToolResult {
 
 fn value(block: &RawValue) -> Raw {
     match text(block) {
-        Some(text) => read_text(&text).unwrap_or_else(|| to_raw(&text)),
+        Some(text) => parse_untrusted(&text).unwrap_or_else(|| to_raw(&text)),
         None => block.to_owned(),
     }
 }

@@ -13,7 +13,7 @@ use toolyard_hub::{CallerUpdate, ErrorKind, HubError, LogLine, Outcome, Progress
 use super::RestFront;
 use super::executions::{Chunks, Execution};
 use super::idempotency::IdempotencyKey;
-use super::result::checked;
+use super::result::validate_result;
 
 /// How long a reader may take over what was said before the end, once the end is known.
 const LAST_WORDS: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ impl Job {
     }
 
     /// Takes the first step. A call that is refused, or is done at once, needs no task of its own.
-    pub(super) async fn first_step(mut self, mut call: RestCallFuture) -> FirstPoll {
+    pub(super) async fn poll_once(mut self, mut call: RestCallFuture) -> FirstPoll {
         match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
             Poll::Pending => FirstPoll::Pending(self, call),
             Poll::Ready(answer) => {
@@ -80,7 +80,7 @@ impl Job {
     ) {
         let answer = {
             let passing = async {
-                self.pass_on(reader.as_ref()).await;
+                self.forward_updates(reader.as_ref()).await;
                 std::future::pending::<()>().await;
             };
             // Side by side: a reader that does not read holds up what is said, never the call's own clock.
@@ -92,7 +92,7 @@ impl Job {
         };
         drop(call);
         self.updates.close();
-        if tokio::time::timeout(LAST_WORDS, self.pass_on(reader.as_ref())).await.is_err() {
+        if tokio::time::timeout(LAST_WORDS, self.forward_updates(reader.as_ref())).await.is_err() {
             while let Ok(update) = self.updates.try_recv() {
                 self.note(update);
             }
@@ -101,7 +101,7 @@ impl Job {
     }
 
     /// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
-    async fn pass_on(&mut self, reader: Option<&mpsc::Sender<ExecutionEvent>>) {
+    async fn forward_updates(&mut self, reader: Option<&mpsc::Sender<ExecutionEvent>>) {
         loop {
             let room = match reader {
                 Some(reader) => reader.reserve().await.ok(),
@@ -134,15 +134,15 @@ impl Job {
     fn end(mut self, answer: Result<Outcome, HubError>) {
         self.over = true;
         let chunks = std::mem::take(&mut self.chunks);
-        let answer = answer.and_then(|outcome| checked(&self.execution.about.tool, outcome));
-        let nothing_ran = answer.as_ref().is_err_and(|error| never_ran(error.kind()));
+        let answer = answer.and_then(|outcome| validate_result(&self.execution.info.tool, outcome));
+        let nothing_ran = answer.as_ref().is_err_and(|error| is_safe_to_retry(error.kind()));
         // The key first: a second caller with it must not find an execution that is about to be forgotten.
         if let (Some(key), true) = (&self.key, nothing_ran) {
             self.rest.keys.release(key);
         }
         self.rest.executions.end(&self.execution, answer, chunks);
-        if let (Some(key), false, Some(ending)) = (&self.key, nothing_ran, self.execution.ending()) {
-            self.rest.keys.keep(key, ending.bytes());
+        if let (Some(key), false, Some(ending)) = (&self.key, nothing_ran, self.execution.outcome()) {
+            self.rest.keys.retain_outcome(key, ending.bytes());
         }
     }
 }
@@ -158,7 +158,7 @@ impl Drop for Job {
 }
 
 /// Whether an error of this kind says that the call never reached a tool, so that making it again is safe.
-fn never_ran(kind: ErrorKind) -> bool {
+fn is_safe_to_retry(kind: ErrorKind) -> bool {
     match kind {
         ErrorKind::UnknownTool
         | ErrorKind::Unauthenticated

@@ -70,7 +70,7 @@ pub(super) async fn ready(
     Query::read(request.uri().query()).finish()?;
     let (status, word) = if rest.stopping.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "stopping")
-    } else if rest.yard.is_settled() {
+    } else if rest.yard.is_startup_complete() {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "starting")
@@ -79,7 +79,7 @@ pub(super) async fn ready(
         .yard
         .statuses_for(&principal)
         .into_iter()
-        .filter(|(_, status)| !status.settled)
+        .filter(|(_, status)| !status.startup_complete)
         .map(|(name, _)| name.to_string())
         .collect();
     Ok(respond_json(status, &json!({"status": word, "starting": starting})))

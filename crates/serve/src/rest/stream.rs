@@ -16,7 +16,7 @@ use tokio_util::sync::DropGuard;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{LogLine, Progress};
 
-use super::execute::{ChunkDelivery, envelope, label};
+use super::execute::{ChunkDelivery, add_execution_headers, envelope};
 use super::execute_request::ContentDetail;
 use super::executions::Execution;
 use super::run::ExecutionEvent;
@@ -32,7 +32,7 @@ struct ExecutionEventStream {
     pieces: ChunkDelivery,
     /// The number of the last event.
     number: u64,
-    place: StreamPhase,
+    phase: StreamPhase,
     _guard: Option<DropGuard>,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn stream_live(
         content,
         pieces,
         number: 0,
-        place: StreamPhase::Start,
+        phase: StreamPhase::Start,
         _guard: guard,
     })
 }
@@ -86,7 +86,7 @@ pub(super) fn stream_replay(execution: &Arc<Execution>, content: ContentDetail) 
         content,
         pieces,
         number: 0,
-        place: StreamPhase::Start,
+        phase: StreamPhase::Start,
         _guard: None,
     })
 }
@@ -102,19 +102,19 @@ fn respond(reading: ExecutionEventStream) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    label(&mut response, &execution);
+    add_execution_headers(&mut response, &execution);
     response
 }
 
 impl ExecutionEventStream {
     async fn next(&mut self) -> Option<String> {
-        match self.place {
+        match self.phase {
             // Something at once, so that whatever is in between lets the head through.
             StreamPhase::Start => {
-                self.place = StreamPhase::Middle;
+                self.phase = StreamPhase::Middle;
                 Some(COMMENT.to_owned())
             }
-            StreamPhase::Middle => Some(match tokio::time::timeout(KEEP_ALIVE, self.said()).await {
+            StreamPhase::Middle => Some(match tokio::time::timeout(KEEP_ALIVE, self.next_event()).await {
                 Ok(event) => event,
                 Err(_) => COMMENT.to_owned(),
             }),
@@ -122,7 +122,7 @@ impl ExecutionEventStream {
         }
     }
 
-    async fn said(&mut self) -> String {
+    async fn next_event(&mut self) -> String {
         match self.events.recv().await {
             Some(ExecutionEvent::Progress(progress)) => {
                 self.event("progress", to_raw(&progress_data(&progress)).get())
@@ -131,7 +131,7 @@ impl ExecutionEventStream {
             Some(ExecutionEvent::Log(line)) => self.event("log", to_raw(&log_data(&line)).get()),
             None => {
                 let ending = Arc::clone(self.execution.wait().await);
-                self.place = StreamPhase::End;
+                self.phase = StreamPhase::End;
                 match envelope(&self.execution, &ending, self.content, self.pieces) {
                     Ok(text) => self.event("result", &text),
                     Err((_, text)) => self.event("error", &text),

@@ -98,5 +98,5 @@ async fn an_execution_whose_task_is_lost_still_ends() {
     drop(Job::new(Arc::clone(&rest), Arc::clone(&execution), None, updates));
     let ending = execution.wait().await;
     assert_eq!(ending.answer.as_ref().unwrap_err().kind(), ErrorKind::Bug);
-    assert!(rest.executions.all().iter().all(|execution| execution.ending().is_some()));
+    assert!(rest.executions.all().iter().all(|execution| execution.outcome().is_some()));
 }

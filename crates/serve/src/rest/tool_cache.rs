@@ -30,7 +30,7 @@ pub(super) struct RestTool {
     pub(super) category: Option<String>,
     pub(super) tags: Vec<String>,
     /// What `q` looks in, in lower case.
-    pub(super) words: String,
+    pub(super) search_text: String,
     embedded: OnceLock<(EmbeddedSchema, Option<Value>)>,
 }
 
@@ -74,7 +74,7 @@ impl RestTool {
             }
             _ => Vec::new(),
         };
-        let words = [tool.full_name.as_str(), &tool.raw_name, &tool.title, tool.source.as_str()]
+        let search_text = [tool.full_name.as_str(), &tool.raw_name, &tool.title, tool.source.as_str()]
             .into_iter()
             .chain(tool.description.as_deref())
             .chain(tags.iter().map(String::as_str))
@@ -86,7 +86,7 @@ impl RestTool {
             tool: Arc::clone(tool),
             category: text("category"),
             tags,
-            words,
+            search_text,
             digest,
             json,
             embedded: OnceLock::new(),
@@ -94,7 +94,7 @@ impl RestTool {
     }
 
     /// Its schemas as parts of a larger document, made when first needed.
-    pub(super) fn embedded(
+    pub(super) fn embedded_schemas(
         &self,
         make: impl FnOnce(&ToolEntry) -> (EmbeddedSchema, Option<Value>),
     ) -> &(EmbeddedSchema, Option<Value>) {

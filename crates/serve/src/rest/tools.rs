@@ -14,7 +14,7 @@ use toolyard_hub::permission::missing_message;
 use toolyard_hub::{ErrorKind, HubError};
 
 use super::errors::RestError;
-use super::query::{Query, page};
+use super::query::{Query, parse_page_size};
 use super::response::{VERSION, json};
 use super::tool_cache::RestTool;
 use super::{PathName, RestCaller, RestFront};
@@ -31,11 +31,11 @@ struct Filter {
 }
 
 impl Filter {
-    fn wants(&self, shown: &RestTool) -> bool {
+    fn matches(&self, shown: &RestTool) -> bool {
         self.server.as_deref().is_none_or(|server| shown.tool.source.as_str() == server)
             && self.category.as_deref().is_none_or(|category| shown.category.as_deref() == Some(category))
             && self.tags.iter().all(|tag| shown.tags.contains(tag))
-            && self.words.iter().all(|word| shown.words.contains(word))
+            && self.words.iter().all(|word| shown.search_text.contains(word))
     }
 }
 
@@ -51,15 +51,15 @@ pub(super) async fn list(
         tags: query.all("tag"),
         words: query.read_one("q", words).unwrap_or_default(),
     };
-    let limit = query.read_one("limit", page);
+    let limit = query.read_one("limit", parse_page_size);
     let after =
         query.read_one("cursor", |text| read_cursor(text).ok_or_else(|| "is none of ours".to_owned()));
     query.finish()?;
     rest.admit_list(&principal)?;
 
-    rest.yard.settle(rest.settings.start_wait).await;
-    let shelf = rest.shelf.tools(&rest.yard);
-    let mut all = shelf.iter().filter(|shown| shown.tool.is_listed_for(&principal) && filter.wants(shown));
+    rest.yard.wait_for_startup(rest.settings.start_wait).await;
+    let cached = rest.tool_cache.tools(&rest.yard);
+    let mut all = cached.iter().filter(|shown| shown.tool.is_listed_for(&principal) && filter.matches(shown));
     if let Some(after) = after {
         // A list that changed meanwhile has no such place any more; the client starts again.
         if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
@@ -75,7 +75,7 @@ pub(super) async fn list(
     digest.update(next.as_deref().unwrap_or_default());
     tools.iter().for_each(|shown| digest.update(shown.digest));
     let tag = format!("\"{}\"", URL_SAFE_NO_PAD.encode(digest.finalize()));
-    let mut response = if has(request.headers(), &tag) {
+    let mut response = if matches_etag(request.headers(), &tag) {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response
@@ -107,17 +107,17 @@ pub(super) async fn show(
     request: Request,
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
-    rest.yard.settle(rest.settings.start_wait).await;
+    rest.yard.wait_for_startup(rest.settings.start_wait).await;
     let refuse = |error: HubError| RestError::from_hub_error(&error, "");
     let tool = rest.yard.find_tool(&name, &principal).map_err(refuse)?;
-    if let Some(missing) = principal.first_missing(&tool.permissions) {
+    if let Some(missing) = principal.first_missing_permission(&tool.permissions) {
         let message = missing_message(&tool.full_name, missing);
-        return Err(RestError::of_kind(ErrorKind::Forbidden, message));
+        return Err(RestError::from_kind(ErrorKind::Forbidden, message));
     }
-    let shelf = rest.shelf.tools(&rest.yard);
-    let shown = shelf.iter().find(|shown| shown.tool.full_name == tool.full_name);
+    let cached = rest.tool_cache.tools(&rest.yard);
+    let shown = cached.iter().find(|shown| shown.tool.full_name == tool.full_name);
     // It may have gone between the two looks.
-    let gone = || RestError::of_kind(ErrorKind::UnknownTool, format!("{} is gone", tool.full_name));
+    let gone = || RestError::from_kind(ErrorKind::UnknownTool, format!("{} is gone", tool.full_name));
     Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details(&principal).get().to_owned()))
 }
 
@@ -140,7 +140,7 @@ fn write(tools: &[&RestTool], next: Option<&str>) -> String {
 }
 
 /// Whether the client has this very list already.
-fn has(headers: &HeaderMap, tag: &str) -> bool {
+fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     known
         .flat_map(|value| value.split(','))

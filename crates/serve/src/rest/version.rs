@@ -14,7 +14,7 @@ use super::response::{VERSION, VERSION_HEADER};
 /// Every version that is spoken, newest last. A client that names none gets the newest.
 pub(super) const SUPPORTED: [&str; 1] = [VERSION];
 
-pub(super) async fn agree(request: Request, next: Next) -> Response<Body> {
+pub(super) async fn negotiate(request: Request, next: Next) -> Response<Body> {
     let mut said = request.headers().get_all(VERSION_HEADER).iter();
     let unknown = said.find(|value| !SUPPORTED.iter().any(|known| known.as_bytes() == value.as_bytes()));
     let mut response = match unknown {
@@ -29,7 +29,7 @@ fn refuse(said: &HeaderValue) -> RestError {
     let said = String::from_utf8_lossy(said.as_bytes());
     let reason = "this version of the protocol is not spoken here";
     let supported = SUPPORTED.join(", ");
-    RestError::of_kind(
+    RestError::from_kind(
         ErrorKind::InvalidArguments,
         format!("X-MCP-Version: {reason}; spoken are: {supported}"),
     )

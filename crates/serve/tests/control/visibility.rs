@@ -19,7 +19,7 @@ use toolyard_serve::{
     Auth, BearerCredentials, BearerToken, BearerTokenStore, ConnectionLimits, ControlSettings,
     EndpointSettings, LogEntry, McpSettings, ServeAuthSettings, ServeSettings, bind,
 };
-use toolyard_testkit::harness::{Socket, soon};
+use toolyard_testkit::harness::{Socket, within_timeout};
 
 /// A server with two tools and one of everything else. What it is called is in everything that it says.
 pub(super) struct Stub {
@@ -73,7 +73,7 @@ impl Stub {
             resources: vec![ResourceOffer { definition: resource, permissions: needs() }],
             templates: vec![TemplateOffer { definition: template, permissions: needs() }],
             prompts: vec![PromptOffer { definition: to_raw(&json!({"name": "ask"})), permissions: needs() }],
-            completes: false,
+            supports_completion: false,
             reserved: None,
         };
         Arc::new(Self {
@@ -124,7 +124,7 @@ impl Past {
     fn calls() -> Vec<PastCall> {
         let call = |number: u8, subject: &str, source: Option<&str>| PastCall {
             id: ExecutionId::from_bytes([number; 16]),
-            thing: EntryKind::Tool,
+            kind: EntryKind::Tool,
             subject: subject.to_owned(),
             source: source.map(ToOwned::to_owned),
             principal: "owner".to_owned(),
@@ -214,7 +214,7 @@ impl Fixture {
         let keyring = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            door: ServeAuthSettings {
+            auth: ServeAuthSettings {
                 auth: Auth::TokenStore(keyring),
                 hosts: Vec::new(),
                 origins: Vec::new(),
@@ -223,7 +223,7 @@ impl Fixture {
             endpoint: EndpointSettings::default(),
             control: ControlSettings { log: Some(log.clone()) },
             connections: ConnectionLimits::default(),
-            annexes: Vec::new(),
+            builtin_endpoints: Vec::new(),
             drain: Duration::from_secs(1),
         };
         let bound = bind(Arc::clone(&yard), settings).await.unwrap();
@@ -235,7 +235,7 @@ impl Fixture {
 
     async fn text(&self, token: &str, path: &str) -> (u16, String) {
         let url = format!("http://{}{path}", self.address);
-        let reply = soon("an answer", self.http.get(url).bearer_auth(token).send()).await.unwrap();
+        let reply = within_timeout("an answer", self.http.get(url).bearer_auth(token).send()).await.unwrap();
         (reply.status().as_u16(), reply.text().await.unwrap())
     }
 
@@ -247,7 +247,7 @@ impl Fixture {
     async fn execute(&self, tool: &str) -> String {
         let url = format!("http://{}/mcp/tools/{tool}/execute", self.address);
         let reply = self.http.post(url).bearer_auth(OWNER).json(&json!({"params": {}})).send();
-        let reply = soon("an answer", reply).await.unwrap();
+        let reply = within_timeout("an answer", reply).await.unwrap();
         reply.headers()["x-execution-id"].to_str().unwrap().to_owned()
     }
 
@@ -261,7 +261,7 @@ impl Fixture {
         let request = self.http.post(format!("http://{}/mcp", self.address)).bearer_auth(token);
         let request = request.header("accept", "application/json, text/event-stream");
         let request = session.into_iter().fold(request, |request, id| request.header("mcp-session-id", id));
-        let reply = soon("an answer", request.json(&message).send()).await.unwrap();
+        let reply = within_timeout("an answer", request.json(&message).send()).await.unwrap();
         let session = reply.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
         (session, serde_json::from_str(&reply.text().await.unwrap()).unwrap_or_default())
     }
@@ -288,7 +288,7 @@ impl Fixture {
         let mut reply = self.request_to_listen(token, wanted).await;
         let mut text = String::new();
         while !text.contains("acknowledged") {
-            let piece = soon("the acknowledgement", reply.chunk()).await.unwrap();
+            let piece = within_timeout("the acknowledgement", reply.chunk()).await.unwrap();
             text.push_str(&String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("it ended: {text}"))));
         }
         (reply, text)
@@ -308,7 +308,7 @@ impl Fixture {
             .header("accept", "application/json, text/event-stream")
             .header("mcp-protocol-version", "2026-07-28")
             .header("mcp-method", "subscriptions/listen");
-        soon("a stream", request.json(&message).send()).await.unwrap()
+        within_timeout("a stream", request.json(&message).send()).await.unwrap()
     }
 }
 
@@ -316,7 +316,7 @@ impl Fixture {
     /// What else comes on a stream before it ends.
     async fn rest_of(&self, stream: &mut reqwest::Response) -> String {
         let mut told = String::new();
-        while let Some(piece) = soon("the end", stream.chunk()).await.unwrap_or_default() {
+        while let Some(piece) = within_timeout("the end", stream.chunk()).await.unwrap_or_default() {
             told.push_str(&String::from_utf8_lossy(&piece));
         }
         told
@@ -441,8 +441,8 @@ async fn observers_read_the_history_of_what_is_on_their_lists_page_by_page() {
             path = format!("/mcp/executions?limit=1&cursor={next}");
         }
         assert_eq!(seen, expected, "{token}");
-        let mut socket = Socket::welcome(&yard.address, token).await;
-        let told = socket.ask("mcp_history", json!({"limit": 5})).await.unwrap();
+        let mut socket = Socket::connect(&yard.address, token).await;
+        let told = socket.request("mcp_history", json!({"limit": 5})).await.unwrap();
         assert_eq!(names(&told["calls"], "subject"), expected, "{token}");
     }
     let path = format!("/mcp/executions/exec-{}", ExecutionId::from_bytes([4; 16]));
@@ -455,9 +455,9 @@ async fn observers_are_told_of_calls_and_log_lines_of_what_is_on_their_lists() {
     let yard = Fixture::new(YardSettings::default()).await;
     let mut sockets = Vec::new();
     for token in [WATCHES_A, WATCHES_ONE, WATCHES_ALL] {
-        let mut socket = Socket::welcome(&yard.address, token).await;
+        let mut socket = Socket::connect(&yard.address, token).await;
         let events = json!({"events": ["call_started", "call_ended", "resource"]});
-        socket.ask("subscribe", events).await.unwrap();
+        socket.request("subscribe", events).await.unwrap();
         sockets.push(socket);
     }
     yard.b.updates("b://fixed");
@@ -496,8 +496,8 @@ async fn observers_with_lists_read_only_log_lines_about_their_own_servers() {
     };
     let mut sockets = Vec::new();
     for token in [WATCHES_A, WATCHES_ONE, WATCHES_ALL] {
-        let mut socket = Socket::welcome(&yard.address, token).await;
-        socket.ask("subscribe", json!({"events": ["log"]})).await.unwrap();
+        let mut socket = Socket::connect(&yard.address, token).await;
+        socket.request("subscribe", json!({"events": ["log"]})).await.unwrap();
         sockets.push(socket);
     }
     line(None, "of the yard");
@@ -510,8 +510,8 @@ async fn observers_with_lists_read_only_log_lines_about_their_own_servers() {
             assert_eq!(socket.event("log").await["message"], message);
         }
     }
-    let mut plain = Socket::welcome(&yard.address, ONLY_A).await;
-    let refused = plain.ask("subscribe", json!({"events": ["log"]})).await;
+    let mut plain = Socket::connect(&yard.address, ONLY_A).await;
+    let refused = plain.request("subscribe", json!({"events": ["log"]})).await;
     assert_eq!(refused, Err("PERMISSION_ERROR".to_owned()));
 }
 
@@ -519,15 +519,15 @@ async fn observers_with_lists_read_only_log_lines_about_their_own_servers() {
 async fn a_change_of_a_server_outside_the_lists_is_not_announced() {
     let yard = Fixture::new(YardSettings::default()).await;
     let mut stream = yard.listen_for(ONLY_A, json!({"toolsListChanged": true})).await.0;
-    let mut socket = Socket::welcome(&yard.address, ONLY_A).await;
-    socket.ask("subscribe", json!({"events": ["changed", "server"]})).await.unwrap();
+    let mut socket = Socket::connect(&yard.address, ONLY_A).await;
+    socket.request("subscribe", json!({"events": ["changed", "server"]})).await.unwrap();
     yard.b.withdraw();
     yard.yard.remove(&SourceName::new("b"));
     yard.a.withdraw();
     let changed = socket.message().await;
     assert_eq!((&changed["event"], &changed["resources"]), (&json!("changed"), &json!(true)), "{changed}");
-    let after = socket.ask("mcp_history", json!({})).await;
-    assert!(after.is_ok() && socket.take_aside().is_empty());
+    let after = socket.request("mcp_history", json!({})).await;
+    assert!(after.is_ok() && socket.take_unclaimed().is_empty());
     yard.stop.cancel();
     let told = yard.rest_of(&mut stream).await;
     assert_eq!(told.matches("notifications/tools/list_changed").count(), 1, "{told}");
@@ -550,15 +550,15 @@ async fn servers_that_a_token_may_not_use_are_not_shown_whatever_their_state() {
         (WATCHES_ALL, vec!["a", "b", "down", "vault", "safe"]),
     ] {
         assert_eq!(names(&yard.get(token, "/mcp/servers").await["servers"], "name"), expected, "{token}");
-        let mut socket = Socket::welcome(&yard.address, token).await;
-        let told = socket.ask("mcp_servers", json!({})).await.unwrap();
+        let mut socket = Socket::connect(&yard.address, token).await;
+        let told = socket.request("mcp_servers", json!({})).await.unwrap();
         assert_eq!(names(&told["servers"], "name"), expected, "{token}");
-        let listed = socket.ask("mcp_list", json!({})).await.unwrap();
+        let listed = socket.request("mcp_list", json!({})).await.unwrap();
         let named: BTreeSet<&str> =
             listed["resources"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(named, expected.iter().copied().collect(), "{token}");
         for name in ["a", "b", "down", "vault", "safe", "no such"] {
-            let tools = socket.ask("mcp_tools", json!({"server_name": name})).await;
+            let tools = socket.request("mcp_tools", json!({"server_name": name})).await;
             let expect = if expected.contains(&name) { None } else { Some("NOT_FOUND".to_owned()) };
             assert_eq!(tools.err(), expect, "{token} {name}");
             let status = yard.text(token, &format!("/servers/{name}/mcp")).await.0;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use toolyard_hub::{ErrorKind, HubError, Schema, SchemaViolation, nearest};
 
 /// The refusal of arguments that do not match a tool's input schema.
-pub(super) fn refusal(
+pub(super) fn invalid_arguments_error(
     tool: &str,
     schema: &Schema,
     given: &Map<String, Value>,
@@ -19,20 +19,20 @@ pub(super) fn refusal(
                 "reason": violation.reason,
                 "provided": violation.provided,
             });
-            if let Some(expected) = declared(&schema, violation) {
+            if let Some(expected) = declared_schema(&schema, violation) {
                 told["schema"] = expected.clone();
             }
             told
         })
         .collect();
-    let message = violations.iter().map(said).collect::<Vec<_>>().join("; ");
+    let message = violations.iter().map(describe_violation).collect::<Vec<_>>().join("; ");
     let details = json!({"violations": told, "input_schema": schema});
     let error =
         HubError::new(ErrorKind::InvalidArguments, format!("invalid arguments for {tool}: {message}"));
-    error.with_details(details).suggest(suggestion(&schema, given, violations))
+    error.with_details(details).with_suggestion(suggestion(&schema, given, violations))
 }
 
-fn said(violation: &SchemaViolation) -> String {
+fn describe_violation(violation: &SchemaViolation) -> String {
     match violation.pointer.as_str() {
         "" => violation.reason.clone(),
         pointer => format!("{pointer} {}", violation.reason),
@@ -40,12 +40,12 @@ fn said(violation: &SchemaViolation) -> String {
 }
 
 /// What the schema says about the argument that a violation is about.
-fn declared<'a>(schema: &'a Value, violation: &SchemaViolation) -> Option<&'a Value> {
-    schema.get("properties")?.get(argument(violation)?)
+fn declared_schema<'a>(schema: &'a Value, violation: &SchemaViolation) -> Option<&'a Value> {
+    schema.get("properties")?.get(argument_name(violation)?)
 }
 
 /// The name of the argument that a violation is in.
-fn argument(violation: &SchemaViolation) -> Option<String> {
+fn argument_name(violation: &SchemaViolation) -> Option<String> {
     let first = violation.pointer.strip_prefix('/')?.split('/').next()?;
     Some(first.replace("~1", "/").replace("~0", "~"))
 }
@@ -53,14 +53,14 @@ fn argument(violation: &SchemaViolation) -> Option<String> {
 fn suggestion(schema: &Value, given: &Map<String, Value>, violations: &[SchemaViolation]) -> String {
     let known = |name: &str| schema.get("properties").and_then(|all| all.get(name)).is_some();
     let Some(first) = violations.first() else { return "see the input schema in the details".to_owned() };
-    let Some(name) = argument(first) else { return format!("the arguments must match: {schema}") };
+    let Some(name) = argument_name(first) else { return format!("the arguments must match: {schema}") };
     if !given.contains_key(&name) {
         let unknown = given.keys().map(String::as_str).filter(|key| !known(key));
         if let Some(slip) = nearest(&name, unknown) {
             return format!("did you mean {name} instead of {slip}?");
         }
     }
-    match declared(schema, first) {
+    match declared_schema(schema, first) {
         Some(declared) => format!("{name} must match {declared}"),
         None => "see the input schema in the details".to_owned(),
     }

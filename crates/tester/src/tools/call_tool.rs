@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaCheck, SourceTarget, nearest};
 
-use super::arguments::refusal;
-use super::{ToolInvocation, about, members};
+use super::arguments::invalid_arguments_error;
+use super::{ToolInvocation, connection_answer, parse_result_object};
 use crate::answer::{AnswerMetadata, TesterAnswer, format_time};
 use crate::connection::{ConnectionCounts, TesterConnection};
 use crate::error::TesterError;
@@ -27,25 +27,25 @@ struct Arguments {
 
 impl ToolInvocation<'_> {
     pub(super) async fn call_tool(&self) -> Result<TesterAnswer, TesterError> {
-        let Arguments { name, arguments } = self.read()?;
+        let Arguments { name, arguments } = self.parse_arguments()?;
         let connection = self.connection()?;
         let mut metadata = AnswerMetadata::default();
-        let tool = self.checked(&connection, &name, &arguments, &mut metadata).await?;
+        let tool = self.check_tool_call(&connection, &name, &arguments, &mut metadata).await?;
 
         let began = SystemTime::now();
-        let call = self.onwards(SourceTarget::Tool { name: name.clone(), arguments: arguments.clone() });
+        let call = self.build_call(SourceTarget::Tool { name: name.clone(), arguments: arguments.clone() });
         let mut took = None;
         let work = async {
             let exchange = connection.link.call(&call).await;
-            took = Some(exchange.took);
-            if exchange.reached {
+            took = Some(exchange.duration);
+            if exchange.was_sent {
                 ConnectionCounts::increment(&connection.counts.tools_called);
             }
-            exchange.ended
+            exchange.result
         };
-        let ended = self.on(&connection, work).await;
-        let execution = |success: bool| Execution { began, took, success };
-        let call = |success, result| told(&name, &arguments, result, execution(success));
+        let ended = self.run_on_connection(&connection, work).await;
+        let execution = |success: bool| Execution { started_at: began, duration: took, success };
+        let call = |success, result| tool_call_json(&name, &arguments, result, execution(success));
         let outcome = match ended {
             Ok(outcome) => outcome,
             Err(fault) => {
@@ -57,22 +57,24 @@ impl ToolInvocation<'_> {
                 return Err(fault.with_member("tool_call", call(false, None)));
             }
         };
-        let result = match members(&connection, "tools/call", &outcome.body) {
+        let result = match parse_result_object(&connection, "tools/call", &outcome.body) {
             Ok(result) => result,
             Err(fault) => return Err(fault.with_member("tool_call", call(false, Some(&outcome.body)))),
         };
         connection.record_violations(&rules::check_call_result(&result, outcome.modern));
         if outcome.failed {
-            let fault = TesterError::on_connection(&connection, failed(&name, &outcome));
+            let fault = TesterError::on_connection(&connection, tool_failed_error(&name, &outcome));
             return Err(fault.with_member("tool_call", call(false, Some(&outcome.body))));
         }
         let checking = async { Ok(with_output_violations(metadata, &tool, &outcome).await) };
-        let metadata = self.on(&connection, checking).await?;
-        Ok(about(&connection).with("tool_call", call(true, Some(&outcome.body))).metadata(metadata))
+        let metadata = self.run_on_connection(&connection, checking).await?;
+        Ok(connection_answer(&connection)
+            .with("tool_call", call(true, Some(&outcome.body)))
+            .with_metadata(metadata))
     }
 
     /// The tool, once its name and the arguments are known to be what the server advertises just now.
-    async fn checked(
+    async fn check_tool_call(
         &self,
         connection: &Arc<TesterConnection>,
         name: &str,
@@ -82,13 +84,18 @@ impl ToolInvocation<'_> {
         let mut refused = None;
         // What was read before may be out of date: nothing is refused before it was read again.
         for reading in [Freshness::Cached, Freshness::Fresh] {
-            let tools = self.on(connection, connection.offered.tools(&connection.link, reading)).await?;
+            let tools = self
+                .run_on_connection(connection, connection.tool_schemas.tools(&connection.link, reading))
+                .await?;
             let Some(tool) = tools.get(name) else {
-                refused = Some(unknown(name, &tools));
+                refused = Some(unknown_tool_error(name, &tools));
                 continue;
             };
             let Some(schema) = &tool.input else { return Ok(tool) };
-            let violations = match self.on(connection, async { Ok(schema.check(arguments).await) }).await? {
+            let violations = match self
+                .run_on_connection(connection, async { Ok(schema.check(arguments).await) })
+                .await?
+            {
                 SchemaCheck::Checked(violations) if violations.is_empty() => return Ok(tool),
                 SchemaCheck::Checked(violations) => violations,
                 SchemaCheck::Skipped(problem) if rules::is_uncompilable(schema) => {
@@ -98,13 +105,14 @@ impl ToolInvocation<'_> {
                     return Ok(tool);
                 }
                 SchemaCheck::Skipped(problem) => {
-                    metadata
-                        .note(format!("the input schema cannot be used, so nothing was checked: {problem}"));
+                    metadata.add_note(format!(
+                        "the input schema cannot be used, so nothing was checked: {problem}"
+                    ));
                     return Ok(tool);
                 }
             };
             let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
-            refused = Some(refusal(name, schema, &given, &violations));
+            refused = Some(invalid_arguments_error(name, schema, &given, &violations));
         }
         let error = refused.unwrap_or_else(|| HubError::new(ErrorKind::Bug, "nothing was checked"));
         Err(TesterError::on_connection(connection, error))
@@ -114,14 +122,14 @@ impl ToolInvocation<'_> {
 /// How the call itself went.
 #[derive(Clone, Copy)]
 struct Execution {
-    began: SystemTime,
+    started_at: SystemTime,
     /// The time on the wire; nothing if it never came back from there.
-    took: Option<Duration>,
+    duration: Option<Duration>,
     success: bool,
 }
 
-fn told(name: &str, arguments: &Raw, result: Option<&Raw>, execution: Execution) -> Raw {
-    let took = execution.took.or_else(|| execution.began.elapsed().ok()).unwrap_or_default();
+fn tool_call_json(name: &str, arguments: &Raw, result: Option<&Raw>, execution: Execution) -> Raw {
+    let took = execution.duration.or_else(|| execution.started_at.elapsed().ok()).unwrap_or_default();
     let mut call = Object::default();
     call.set("tool_name", to_raw(name));
     call.set("arguments", arguments.clone());
@@ -129,8 +137,8 @@ fn told(name: &str, arguments: &Raw, result: Option<&Raw>, execution: Execution)
         call.set("result", result.clone());
     }
     let execution = json!({
-        "started_at": format_time(execution.began),
-        "completed_at": format_time(execution.began + took),
+        "started_at": format_time(execution.started_at),
+        "completed_at": format_time(execution.started_at + took),
         "duration_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         "success": execution.success,
     });
@@ -138,7 +146,7 @@ fn told(name: &str, arguments: &Raw, result: Option<&Raw>, execution: Execution)
     call.to_raw()
 }
 
-fn unknown(name: &str, tools: &ToolSchemaIndex) -> HubError {
+fn unknown_tool_error(name: &str, tools: &ToolSchemaIndex) -> HubError {
     let names = tools.names();
     let error = HubError::new(ErrorKind::UnknownTool, format!("the server has no tool named {name:?}"));
     let error = error.with_details(json!({
@@ -147,14 +155,14 @@ fn unknown(name: &str, tools: &ToolSchemaIndex) -> HubError {
         "available": names.iter().take(TOLD).collect::<Vec<_>>(),
     }));
     match nearest(name, names.iter().map(String::as_str)) {
-        Some(close) => error.suggest(format!("did you mean {close}?")),
-        None if names.is_empty() => error.suggest("this server has no tools at all"),
-        None => error.suggest("call list_tools to see what it has"),
+        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
+        None if names.is_empty() => error.with_suggestion("this server has no tools at all"),
+        None => error.with_suggestion("call list_tools to see what it has"),
     }
 }
 
 /// The tool has answered that it failed. Its words become the message.
-fn failed(name: &str, outcome: &Outcome) -> HubError {
+fn tool_failed_error(name: &str, outcome: &Outcome) -> HubError {
     #[derive(Deserialize)]
     struct Result {
         content: Option<Vec<Block>>,
@@ -172,7 +180,7 @@ fn failed(name: &str, outcome: &Outcome) -> HubError {
     };
     HubError::new(ErrorKind::ToolFailed, message)
         .with_details(json!({"is_error": true}))
-        .suggest("the tool's whole answer is in tool_call.result")
+        .with_suggestion("the tool's whole answer is in tool_call.result")
 }
 
 /// Notes where a result does not match the tool's own output schema.
@@ -185,7 +193,7 @@ async fn with_output_violations(
     let structured =
         Object::parse(&outcome.body).ok().and_then(|mut result| result.remove("structuredContent"));
     let Some(structured) = structured else {
-        metadata.note("the tool has an output schema, and its result has no structuredContent");
+        metadata.add_note("the tool has an output schema, and its result has no structuredContent");
         return metadata.with(
             "output_schema_violations",
             json!([{"pointer": "", "reason": "structuredContent is missing"}]),
@@ -194,8 +202,9 @@ async fn with_output_violations(
     let violations = match schema.check(&structured).await {
         SchemaCheck::Checked(violations) => violations,
         SchemaCheck::Skipped(problem) => {
-            metadata
-                .note(format!("the output schema cannot be used, so the result was not checked: {problem}"));
+            metadata.add_note(format!(
+                "the output schema cannot be used, so the result was not checked: {problem}"
+            ));
             return metadata;
         }
     };

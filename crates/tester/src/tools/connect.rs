@@ -12,7 +12,9 @@ use toolyard_hub::{ClientCapabilities, ErrorKind, HubError};
 use toolyard_upstream::{AddressFilter, CredentialPolicy, DirectConnection, ServerSettings};
 
 use super::ToolInvocation;
-use crate::access::{authorize_address, can_see_failures, cannot_connect, forbidden, required_permissions};
+use crate::access::{
+    authorize_address, can_see_failures, forbidden, opaque_connect_error, required_permissions,
+};
 use crate::answer::{AnswerMetadata, TesterAnswer};
 use crate::caller::TesterCaller;
 use crate::connection::{ConnectionTerms, TesterConnection};
@@ -35,15 +37,15 @@ struct ConnectGrant {
 
 impl ToolInvocation<'_> {
     pub(super) async fn connect_to_server(&self) -> Result<TesterAnswer, TesterError> {
-        let Arguments { url } = self.read()?;
+        let Arguments { url } = self.parse_arguments()?;
         let servers = self.tester.servers.load_full();
         let principal = &self.call.record.principal;
         let target = parse_target(&url, &servers, principal)?;
-        let granted = self.allowed(&url, &target, &servers).await?;
-        let (seat, ended) = self.tester.seats.reserve(self.caller.clone(), &url)?;
+        let granted = self.authorize_connect(&url, &target, &servers).await?;
+        let (seat, ended) = self.tester.connections.reserve(self.caller.clone(), &url)?;
         close_all(ended).await;
         let is_command = matches!(target, TesterTarget::Command(_));
-        let (settings, credentials) = self.settings(target);
+        let (settings, credentials) = self.connection_settings(target);
         // Which log lines a client wants differs from call to call.
         let abilities = ClientCapabilities { log_level: None, ..self.call.client.capabilities().clone() };
         let common = match granted.filter {
@@ -62,20 +64,20 @@ impl ToolInvocation<'_> {
             () = self.call.deadline.passed() => Err(HubError::new(ErrorKind::CannotConnect, "it took longer than a call may take")),
         };
         let link = opened.map_err(|error| {
-            let error = addressed(&error, &url);
+            let error = with_server_url(&error, &url);
             let meant = suggest_server(&url, &servers, principal).filter(|_| is_command);
             match meant {
-                _ if granted.terms.hides_failures => cannot_connect(&url),
-                Some(name) => error.suggest(format!("did you mean the configured server {name}?")),
-                None => suggested(error, is_command),
+                _ if granted.terms.hides_failures => opaque_connect_error(&url),
+                Some(name) => error.with_suggestion(format!("did you mean the configured server {name}?")),
+                None => with_connect_suggestion(error, is_command),
             }
         })?;
         let connection = Arc::new(TesterConnection::new(url, link, granted.terms));
-        let message = greeting(&connection);
+        let message = connected_message(&connection);
         let answer = TesterAnswer::success()
             .with("connection", connection.details_json())
             .with("message", to_raw(&message))
-            .metadata(AnswerMetadata::default());
+            .with_metadata(AnswerMetadata::default());
         seat.fill(Arc::clone(&connection));
         if let (TesterCaller::Session { .. }, Some(session)) =
             (&self.caller, &self.call.record.context.client_session)
@@ -86,7 +88,7 @@ impl ToolInvocation<'_> {
     }
 
     /// Whether this caller may have this connected to, and on which terms.
-    async fn allowed(
+    async fn authorize_connect(
         &self,
         url: &str,
         target: &TesterTarget,
@@ -100,7 +102,8 @@ impl ToolInvocation<'_> {
             TesterTarget::Address(_) => {
                 let approach = authorize_address(url, servers, principal).await?;
                 let hides_failures = !approach.is_configured && !can_see_failures(principal);
-                let terms = ConnectionTerms { needed: approach.needed, hides_failures };
+                let terms =
+                    ConnectionTerms { required_permissions: approach.required_permissions, hides_failures };
                 return Ok(ConnectGrant { filter: approach.filter, terms });
             }
             TesterTarget::Command(_) => ("starting a command line".to_owned(), vec![SPAWN.to_owned()]),
@@ -108,20 +111,24 @@ impl ToolInvocation<'_> {
                 (format!("testing {}", settings.name), required_permissions(settings, principal))
             }
         };
-        match self.missing(&needed) {
-            None => {
-                Ok(ConnectGrant { filter: None, terms: ConnectionTerms { needed, hides_failures: false } })
-            }
+        match self.missing_permission(&needed) {
+            None => Ok(ConnectGrant {
+                filter: None,
+                terms: ConnectionTerms { required_permissions: needed, hides_failures: false },
+            }),
             Some(missing) => Err(forbidden(&what, missing)),
         }
     }
 
-    fn settings(&self, target: TesterTarget) -> (ServerSettings, CredentialPolicy) {
+    fn connection_settings(&self, target: TesterTarget) -> (ServerSettings, CredentialPolicy) {
         let ours = &self.tester.settings;
         match target {
             TesterTarget::Address(settings) | TesterTarget::Command(settings) => {
-                let (start_time, call_time) = (ours.connect_time, ours.call_time);
-                (ServerSettings { start_time, call_time, ..settings }, CredentialPolicy::ConfiguredOnly)
+                let (start_time, call_time) = (ours.connect_timeout, ours.call_timeout);
+                (
+                    ServerSettings { start_timeout: start_time, call_timeout: call_time, ..settings },
+                    CredentialPolicy::ConfiguredOnly,
+                )
             }
             TesterTarget::Configured(settings) => (*settings, CredentialPolicy::Granted),
         }
@@ -129,7 +136,7 @@ impl ToolInvocation<'_> {
 }
 
 /// The same error, which says what could not be connected to.
-fn addressed(error: &HubError, url: &str) -> HubError {
+fn with_server_url(error: &HubError, url: &str) -> HubError {
     let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
     details["server_url"] = url.into();
     let message = match error.message().contains(url) {
@@ -137,10 +144,10 @@ fn addressed(error: &HubError, url: &str) -> HubError {
         false => format!("cannot connect to {url}: {}", error.message()),
     };
     let told = HubError::new(error.kind(), message).with_details(details);
-    error.suggestion().map(ToOwned::to_owned).into_iter().fold(told, HubError::suggest)
+    error.suggestion().map(ToOwned::to_owned).into_iter().fold(told, HubError::with_suggestion)
 }
 
-fn greeting(connection: &TesterConnection) -> String {
+fn connected_message(connection: &TesterConnection) -> String {
     let named = connection.server_info();
     let name = named.name.as_deref().unwrap_or("a server that does not say its name");
     let version = named.version.map(|version| format!(" {version}")).unwrap_or_default();
@@ -153,7 +160,7 @@ fn greeting(connection: &TesterConnection) -> String {
 }
 
 /// What to try next, by what is known about the failure.
-fn suggested(error: HubError, is_command: bool) -> HubError {
+fn with_connect_suggestion(error: HubError, is_command: bool) -> HubError {
     if error.suggestion().is_some() {
         return error;
     }
@@ -187,5 +194,5 @@ fn suggested(error: HubError, is_command: bool) -> HubError {
         }
         None => "check the name and the port, and that the server runs",
     };
-    error.suggest(suggestion)
+    error.with_suggestion(suggestion)
 }

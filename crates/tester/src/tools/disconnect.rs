@@ -9,7 +9,7 @@ use crate::error::TesterError;
 
 impl ToolInvocation<'_> {
     pub(super) async fn disconnect(&self) -> Result<TesterAnswer, TesterError> {
-        let connection = self.tester.seats.remove(&self.caller)?;
+        let connection = self.tester.connections.remove(&self.caller)?;
         let gone = connection.lost_reason();
         let ended = connection.close().await;
         let mut message = format!("Disconnected from {}", connection.url);
@@ -29,6 +29,6 @@ impl ToolInvocation<'_> {
         Ok(TesterAnswer::success()
             .with("message", to_raw(&message))
             .with("previous_connection", to_raw(&previous))
-            .metadata(AnswerMetadata::default()))
+            .with_metadata(AnswerMetadata::default()))
     }
 }

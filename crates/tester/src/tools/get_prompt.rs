@@ -8,7 +8,7 @@ use toolyard_hub::json::{Object, empty_object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Raw, Schema, SourceTarget, nearest};
 use toolyard_upstream::ServerListKind;
 
-use super::{ToolInvocation, about, members};
+use super::{ToolInvocation, connection_answer, parse_result_object};
 use crate::answer::{AnswerMetadata, TesterAnswer, now};
 use crate::connection::{ConnectionCounts, TesterConnection};
 use crate::definitions::{TesterTool, contract_violations};
@@ -41,17 +41,18 @@ struct Argument {
 
 impl ToolInvocation<'_> {
     pub(super) async fn get_prompt(&self) -> Result<TesterAnswer, TesterError> {
-        let Arguments { name, arguments } = self.read()?;
+        let Arguments { name, arguments } = self.parse_arguments()?;
         let arguments = arguments.unwrap_or_else(empty_object);
         let connection = self.connection()?;
-        self.fits(&connection, &name, &arguments).await?;
-        let call = self.onwards(SourceTarget::Prompt { name: name.clone(), arguments });
-        let work = async { connection.link.call(&call).await.ended };
-        let outcome = self.on(&connection, work).await.map_err(|fault| match fault.error.kind() {
-            ErrorKind::UnknownResource => fault.with_kind(ErrorKind::ToolFailed),
-            _ => fault,
-        })?;
-        let result = members(&connection, "prompts/get", &outcome.body)?;
+        self.check_prompt_arguments(&connection, &name, &arguments).await?;
+        let call = self.build_call(SourceTarget::Prompt { name: name.clone(), arguments });
+        let work = async { connection.link.call(&call).await.result };
+        let outcome =
+            self.run_on_connection(&connection, work).await.map_err(|fault| match fault.error.kind() {
+                ErrorKind::UnknownResource => fault.with_kind(ErrorKind::ToolFailed),
+                _ => fault,
+            })?;
+        let result = parse_result_object(&connection, "prompts/get", &outcome.body)?;
         connection.record_violations(&rules::check_prompt(&result));
         ConnectionCounts::increment(&connection.counts.prompts_retrieved);
         let mut metadata = AnswerMetadata::default().with("retrieved_at", now());
@@ -62,29 +63,30 @@ impl ToolInvocation<'_> {
         }
         let prompt = prompt.to_raw();
         let answer = match contract_violations(&PROMPT, &prompt).first() {
-            None => about(&connection).with("prompt", prompt),
+            None => connection_answer(&connection).with("prompt", prompt),
             // What came is told as it came, but not where the contract promises something else.
             Some(first) => {
-                metadata.note(format!("the answer is malformed: {}", first.sentence()));
+                metadata.add_note(format!("the answer is malformed: {}", first.message()));
                 let bare = to_raw(&json!({"name": name}));
-                about(&connection).with("prompt", bare).with("malformed", outcome.body)
+                connection_answer(&connection).with("prompt", bare).with("malformed", outcome.body)
             }
         };
-        Ok(answer.metadata(metadata))
+        Ok(answer.with_metadata(metadata))
     }
 
     /// Whether the server has this prompt and it takes these arguments.
-    async fn fits(
+    async fn check_prompt_arguments(
         &self,
         connection: &Arc<TesterConnection>,
         name: &str,
         arguments: &Raw,
     ) -> Result<(), TesterError> {
-        let (pages, _) = self.on(connection, read_list(&connection.link, ServerListKind::Prompts)).await?;
+        let (pages, _) =
+            self.run_on_connection(connection, read_list(&connection.link, ServerListKind::Prompts)).await?;
         let read = |item: &Raw| serde_json::from_str::<Definition>(item.get()).ok();
         let all: Vec<Definition> = pages.items.iter().filter_map(read).collect();
         let Some(prompt) = all.iter().find(|prompt| prompt.name == name) else {
-            return Err(TesterError::on_connection(connection, unknown(name, &all)));
+            return Err(TesterError::on_connection(connection, unknown_prompt_error(name, &all)));
         };
         let advertised = prompt.arguments.as_deref().unwrap_or_default();
         let read = |argument: &Raw| serde_json::from_str::<Argument>(argument.get()).ok();
@@ -94,7 +96,7 @@ impl ToolInvocation<'_> {
         if violations.is_empty() {
             return Ok(());
         }
-        let error = misfit(name, &declared, &given, &violations);
+        let error = invalid_arguments_error(name, &declared, &given, &violations);
         // As the server advertises them, with everything that it says about them.
         let known: Vec<Value> =
             advertised.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect();
@@ -120,7 +122,7 @@ fn violations(declared: &[Argument], given: &Map<String, Value>) -> Vec<Violatio
     missing.chain(no_text).collect()
 }
 
-fn misfit(
+fn invalid_arguments_error(
     name: &str,
     declared: &[Argument],
     given: &Map<String, Value>,
@@ -141,18 +143,18 @@ fn misfit(
     let missing: Vec<&str> = missing.collect();
     let slip = strangers.filter_map(|key| Some((key, nearest(key, missing.iter().copied())?))).next();
     match slip {
-        Some((given, meant)) => error.suggest(format!("did you mean {meant} instead of {given}?")),
-        None => error.suggest("give every required argument, as a string; they are in the details"),
+        Some((given, meant)) => error.with_suggestion(format!("did you mean {meant} instead of {given}?")),
+        None => error.with_suggestion("give every required argument, as a string; they are in the details"),
     }
 }
 
-fn unknown(name: &str, all: &[Definition]) -> HubError {
+fn unknown_prompt_error(name: &str, all: &[Definition]) -> HubError {
     let names: Vec<&str> = all.iter().map(|prompt| prompt.name.as_str()).collect();
     let error = HubError::new(ErrorKind::UnknownPrompt, format!("the server has no prompt named {name:?}"));
     let error = error.with_details(json!({"requested": name, "available": names}));
     match nearest(name, names.iter().copied()) {
-        Some(close) => error.suggest(format!("did you mean {close}?")),
-        None if names.is_empty() => error.suggest("this server has no prompts at all"),
-        None => error.suggest("call list_prompts to see what it has"),
+        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
+        None if names.is_empty() => error.with_suggestion("this server has no prompts at all"),
+        None => error.with_suggestion("call list_prompts to see what it has"),
     }
 }

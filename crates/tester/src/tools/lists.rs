@@ -10,7 +10,7 @@ use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{Raw, Schema};
 use toolyard_upstream::{PagedList, ServerListKind};
 
-use super::{ToolInvocation, about};
+use super::{ToolInvocation, connection_answer};
 use crate::answer::{AnswerMetadata, TesterAnswer, now};
 use crate::connection::TesterConnection;
 use crate::definitions::{TesterTool, contract_violations};
@@ -29,9 +29,10 @@ static PROMPT: LazyLock<Schema> =
 impl ToolInvocation<'_> {
     pub(super) async fn list_tools(&self) -> Result<TesterAnswer, TesterError> {
         let connection = self.connection()?;
-        let at = connection.link.changes();
-        let (pages, has) = self.on(&connection, read_list(&connection.link, ServerListKind::Tools)).await?;
-        connection.offered.store_tools(&pages, at);
+        let at = connection.link.list_change_count();
+        let (pages, has) =
+            self.run_on_connection(&connection, read_list(&connection.link, ServerListKind::Tools)).await?;
+        connection.tool_schemas.store_tools(&pages, at);
         let named = connection.server_info();
         let mut metadata = AnswerMetadata::default().with("total_tools", pages.items.len());
         if let Some(name) = named.name {
@@ -40,44 +41,49 @@ impl ToolInvocation<'_> {
         if let Some(version) = named.version {
             metadata = metadata.with("server_version", version);
         }
-        noted(&mut metadata, &connection, "tools", &pages, has);
-        ruled(&connection, ServerListKind::Tools, &pages);
+        add_list_notes(&mut metadata, &connection, "tools", &pages, has);
+        record_list_violations(&connection, ServerListKind::Tools, &pages);
         let metadata = metadata.with("retrieved_at", now()).with("pages", pages.pages);
-        Ok(sorted(about(&connection), "tools", pages.items, &TOOL, renamed).metadata(metadata))
+        Ok(add_items(connection_answer(&connection), "tools", pages.items, &TOOL, rename_input_schema)
+            .with_metadata(metadata))
     }
 
     pub(super) async fn list_resources(&self) -> Result<TesterAnswer, TesterError> {
         let connection = self.connection()?;
-        let (pages, has) =
-            self.on(&connection, read_list(&connection.link, ServerListKind::Resources)).await?;
-        let (templates, _) =
-            self.on(&connection, read_list(&connection.link, ServerListKind::Templates)).await?;
+        let (pages, has) = self
+            .run_on_connection(&connection, read_list(&connection.link, ServerListKind::Resources))
+            .await?;
+        let (templates, _) = self
+            .run_on_connection(&connection, read_list(&connection.link, ServerListKind::Templates))
+            .await?;
         let mut metadata = AnswerMetadata::default().with("total_resources", pages.items.len());
-        noted(&mut metadata, &connection, "resources", &pages, has);
-        ruled(&connection, ServerListKind::Resources, &pages);
-        ruled(&connection, ServerListKind::Templates, &templates);
+        add_list_notes(&mut metadata, &connection, "resources", &pages, has);
+        record_list_violations(&connection, ServerListKind::Resources, &pages);
+        record_list_violations(&connection, ServerListKind::Templates, &templates);
         let metadata = metadata
             .with("total_resource_templates", templates.items.len())
             .with("retrieved_at", now())
             .with("pages", pages.pages);
-        let answer = sorted(about(&connection), "resources", pages.items, &RESOURCE, |_| None);
-        Ok(answer.with("resource_templates", to_raw(&templates.items)).metadata(metadata))
+        let answer = add_items(connection_answer(&connection), "resources", pages.items, &RESOURCE, |_| None);
+        Ok(answer.with("resource_templates", to_raw(&templates.items)).with_metadata(metadata))
     }
 
     pub(super) async fn list_prompts(&self) -> Result<TesterAnswer, TesterError> {
         let connection = self.connection()?;
-        let (pages, has) = self.on(&connection, read_list(&connection.link, ServerListKind::Prompts)).await?;
+        let (pages, has) =
+            self.run_on_connection(&connection, read_list(&connection.link, ServerListKind::Prompts)).await?;
         let mut metadata = AnswerMetadata::default().with("total_prompts", pages.items.len());
-        noted(&mut metadata, &connection, "prompts", &pages, has);
-        ruled(&connection, ServerListKind::Prompts, &pages);
+        add_list_notes(&mut metadata, &connection, "prompts", &pages, has);
+        record_list_violations(&connection, ServerListKind::Prompts, &pages);
         let metadata = metadata.with("retrieved_at", now()).with("pages", pages.pages);
-        Ok(sorted(about(&connection), "prompts", pages.items, &PROMPT, |_| None).metadata(metadata))
+        Ok(add_items(connection_answer(&connection), "prompts", pages.items, &PROMPT, |_| None)
+            .with_metadata(metadata))
     }
 }
 
 /// The definition with its schema under the contract's name, `input_schema`, and otherwise byte for byte as the server sent
 /// it. One without a schema that could stand there stays as it is.
-fn renamed(tool: &RawValue) -> Option<Raw> {
+fn rename_input_schema(tool: &RawValue) -> Option<Raw> {
     let members = Object::parse(tool).ok()?;
     let is_schema = members.get("inputSchema")?.get().starts_with('{');
     if members.contains("input_schema") || !is_schema {
@@ -127,7 +133,7 @@ fn end_of_string(bytes: &[u8], begin: usize) -> Option<usize> {
 
 /// Puts the items under their key, as `shown` shows them. Those that the contract's own schema does not allow there are
 /// told beside, as they came: leaving them in would make the whole answer unreadable for clients that check it.
-fn sorted(
+fn add_items(
     answer: TesterAnswer,
     key: &str,
     items: Vec<Raw>,
@@ -157,8 +163,8 @@ fn sorted(
 }
 
 /// Puts down the rules of the protocol that a list breaks.
-fn ruled(connection: &TesterConnection, which: ServerListKind, pages: &PagedList) {
-    if pages.without > 0 {
+fn record_list_violations(connection: &TesterConnection, which: ServerListKind, pages: &PagedList) {
+    if pages.pages_without_list > 0 {
         let (method, key) = match which {
             ServerListKind::Tools => ("tools/list", "tools"),
             ServerListKind::Resources => ("resources/list", "resources"),
@@ -171,7 +177,7 @@ fn ruled(connection: &TesterConnection, which: ServerListKind, pages: &PagedList
 }
 
 /// Notes what does not fit together about a list.
-fn noted(
+fn add_list_notes(
     metadata: &mut AnswerMetadata,
     connection: &Arc<TesterConnection>,
     key: &str,
@@ -192,30 +198,31 @@ fn noted(
     });
     match (declared, has) {
         (true, ListSupport::Unsupported) => {
-            metadata.note(format!("the server declares {key} and does not know how to list them"));
+            metadata.add_note(format!("the server declares {key} and does not know how to list them"));
         }
-        (false, ListSupport::Unsupported) => metadata.note(format!("the server has no {key}")),
+        (false, ListSupport::Unsupported) => metadata.add_note(format!("the server has no {key}")),
         (false, ListSupport::Supported) if !pages.items.is_empty() => {
-            metadata.note(format!("the server lists {key} without declaring that it has them"));
+            metadata.add_note(format!("the server lists {key} without declaring that it has them"));
         }
         (false, ListSupport::Supported) => {
-            metadata.note(format!("the server does not declare that it has {key}"))
+            metadata.add_note(format!("the server does not declare that it has {key}"))
         }
         (true, ListSupport::Supported) => {}
     }
-    if let Some(cut) = &pages.cut {
-        metadata.note(format!("the list is not complete: {cut}"));
+    if let Some(cut) = &pages.truncated_reason {
+        metadata.add_note(format!("the list is not complete: {cut}"));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::renamed;
+    use super::rename_input_schema;
     use toolyard_hub::json::from_text;
 
     #[test]
     fn only_the_key_of_the_input_schema_changes() {
-        let of = |text: &str| renamed(&from_text(text.to_owned())).map(|raw| raw.get().to_owned());
+        let of =
+            |text: &str| rename_input_schema(&from_text(text.to_owned())).map(|raw| raw.get().to_owned());
         let text = r#"{ "name" : "inputSchema", "a":["inputSchema",{"inputSchema":1e400}], "inputSchema" :{"inputSchema":0.10},"z":"\"inputSchema\":" }"#;
         let expected = text.replacen(r#""inputSchema" :"#, r#""input_schema" :"#, 1);
         assert_eq!(of(text).unwrap(), expected);

@@ -11,7 +11,7 @@ use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Raw, Schema, SourceTarget, UriTemplate, nearest};
 use toolyard_upstream::ServerListKind;
 
-use super::{ToolInvocation, about, members};
+use super::{ToolInvocation, connection_answer, parse_result_object};
 use crate::answer::{AnswerMetadata, TesterAnswer, now};
 use crate::connection::{ConnectionCounts, TesterConnection};
 use crate::definitions::{TesterTool, contract_violations};
@@ -38,18 +38,18 @@ struct Arguments {
 
 impl ToolInvocation<'_> {
     pub(super) async fn read_resource(&self) -> Result<TesterAnswer, TesterError> {
-        let Arguments { uri } = self.read()?;
+        let Arguments { uri } = self.parse_arguments()?;
         let connection = self.connection()?;
-        let call = self.onwards(SourceTarget::Resource { uri: uri.clone() });
-        let work = async { connection.link.call(&call).await.ended };
-        let outcome = match self.on(&connection, work).await {
+        let call = self.build_call(SourceTarget::Resource { uri: uri.clone() });
+        let work = async { connection.link.call(&call).await.result };
+        let outcome = match self.run_on_connection(&connection, work).await {
             Ok(outcome) => outcome,
             Err(fault) if fault.error.source_error().is_some() => {
-                return Err(self.why_unread(&connection, &uri, fault).await);
+                return Err(self.classify_read_error(&connection, &uri, fault).await);
             }
             Err(fault) => return Err(fault),
         };
-        let result = members(&connection, "resources/read", &outcome.body)?;
+        let result = parse_result_object(&connection, "resources/read", &outcome.body)?;
         connection.record_violations(&rules::check_resource(&result));
         ConnectionCounts::increment(&connection.counts.resources_read);
         let mut metadata = AnswerMetadata::default().with("retrieved_at", now());
@@ -57,35 +57,38 @@ impl ToolInvocation<'_> {
         if let Some(size) = size {
             metadata = metadata.with("content_size", size);
         } else {
-            metadata.note("the server's answer has no contents that could be read");
+            metadata.add_note("the server's answer has no contents that could be read");
         }
         let violations = contract_violations(&RESOURCE, &resource);
         let answer = match violations.first() {
-            None => about(&connection).with("resource", resource),
+            None => connection_answer(&connection).with("resource", resource),
             // What came is told as it came, but not where the contract promises something else.
             Some(first) => {
-                metadata.note(format!("the answer is malformed: {}", first.sentence()));
+                metadata.add_note(format!("the answer is malformed: {}", first.message()));
                 let bare = to_raw(&json!({"uri": uri}));
-                about(&connection).with("resource", bare).with("malformed", outcome.body)
+                connection_answer(&connection).with("resource", bare).with("malformed", outcome.body)
             }
         };
-        Ok(answer.metadata(metadata))
+        Ok(answer.with_metadata(metadata))
     }
 
     /// Servers have many codes for a resource that they do not have. Whether they have it is seen in their lists.
-    async fn why_unread(
+    async fn classify_read_error(
         &self,
         connection: &Arc<TesterConnection>,
         uri: &str,
         fault: TesterError,
     ) -> TesterError {
         if fault.error.kind() == ErrorKind::UnknownResource {
-            let known = self.on(connection, known(connection)).await.unwrap_or_default();
-            return TesterError { error: unknown(&fault.error, uri, &known), ..fault };
+            let known = self
+                .run_on_connection(connection, fetch_advertised_resources(connection))
+                .await
+                .unwrap_or_default();
+            return TesterError { error: unknown_resource_error(&fault.error, uri, &known), ..fault };
         }
-        match self.on(connection, known(connection)).await {
+        match self.run_on_connection(connection, fetch_advertised_resources(connection)).await {
             Ok(known) if !known.has(uri) => {
-                TesterError { error: unknown(&fault.error, uri, &known), ..fault }
+                TesterError { error: unknown_resource_error(&fault.error, uri, &known), ..fault }
             }
             // It is there, or it cannot be known: then the server's error is about something else.
             Ok(_) | Err(_) => fault.with_kind(ErrorKind::ToolFailed),
@@ -103,11 +106,11 @@ struct AdvertisedResources {
 impl AdvertisedResources {
     fn has(&self, uri: &str) -> bool {
         self.uris.iter().any(|known| known == uri)
-            || self.templates.iter().any(|template| template.values(uri).is_some())
+            || self.templates.iter().any(|template| template.extract_values(uri).is_some())
     }
 }
 
-async fn known(connection: &TesterConnection) -> Result<AdvertisedResources, HubError> {
+async fn fetch_advertised_resources(connection: &TesterConnection) -> Result<AdvertisedResources, HubError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Definition {
@@ -127,14 +130,14 @@ async fn known(connection: &TesterConnection) -> Result<AdvertisedResources, Hub
     })
 }
 
-fn unknown(error: &HubError, uri: &str, known: &AdvertisedResources) -> HubError {
+fn unknown_resource_error(error: &HubError, uri: &str, known: &AdvertisedResources) -> HubError {
     let message = format!("the server has no resource {uri:?}: {}", error.message());
     let mut details = error.details().cloned().unwrap_or_else(|| json!({}));
     details["requested"] = uri.into();
     let error = HubError::new(ErrorKind::UnknownResource, message).with_details(details);
     match nearest(uri, known.uris.iter().map(String::as_str)) {
-        Some(close) => error.suggest(format!("did you mean {close}?")),
-        None => error.suggest("call list_resources to see what it has"),
+        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
+        None => error.with_suggestion("call list_resources to see what it has"),
     }
 }
 

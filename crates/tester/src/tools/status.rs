@@ -8,7 +8,7 @@ use crate::connection::ConnectionCounts;
 
 impl ToolInvocation<'_> {
     pub(super) fn get_connection_status(&self) -> TesterAnswer {
-        let answer = match self.tester.seats.connection(&self.caller) {
+        let answer = match self.tester.connections.connection(&self.caller) {
             Err(_) => {
                 let nothing = ConnectionCounts::default().to_json(0);
                 TesterAnswer::default().with("connected", to_raw(&false)).with("statistics", nothing)
@@ -26,6 +26,6 @@ impl ToolInvocation<'_> {
                 gone.into_iter().fold(answer, |answer, why| answer.with("lost", to_raw(&why)))
             }
         };
-        answer.metadata(AnswerMetadata::default())
+        answer.with_metadata(AnswerMetadata::default())
     }
 }

@@ -10,7 +10,7 @@ use toolyard_testkit::conformance_client::{Failure, Scenario, run};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    match act().await {
+    match run_scenario().await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("toolyard-conformance-client: {error}");
@@ -19,7 +19,7 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn act() -> Result<(), Failure> {
+async fn run_scenario() -> Result<(), Failure> {
     let name = env::var("MCP_CONFORMANCE_SCENARIO")?;
     let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
     let url = env::args().next_back().unwrap_or_default();

@@ -38,7 +38,11 @@ async fn serve() -> Result<(), Failure> {
     });
     match over {
         Over::Stdio => {
-            let wire = StdioSettings { line: endpoint.body, drain, ..StdioSettings::default() };
+            let wire = StdioSettings {
+                max_line_bytes: endpoint.max_body_bytes,
+                drain_timeout: drain,
+                ..StdioSettings::default()
+            };
             stdio_with(yard, StdioOptions { mcp, wire, stop, ..StdioOptions::default() }).await?;
         }
         Over::Http => {
@@ -49,11 +53,11 @@ async fn serve() -> Result<(), Failure> {
                 yard,
                 ServeSettings {
                     listen,
-                    door,
+                    auth: door,
                     mcp,
                     endpoint,
                     connections: ConnectionLimits::default(),
-                    annexes: Vec::new(),
+                    builtin_endpoints: Vec::new(),
                     drain,
                     control: toolyard_serve::ControlSettings::default(),
                 },
@@ -97,12 +101,12 @@ impl Options {
                 "stdio" => options.over = Over::Stdio,
                 "--yard" => options.yard = yard(&value()?)?,
                 "--token" => options.tokens.push(token(&value()?)?),
-                "--come-back" => options.endpoint.come_back = milliseconds(&value()?)?,
-                "--patience" => options.endpoint.patience = milliseconds(&value()?)?,
+                "--come-back" => options.endpoint.resume_timeout = milliseconds(&value()?)?,
+                "--patience" => options.endpoint.stream_after = milliseconds(&value()?)?,
                 "--drain" => options.drain = milliseconds(&value()?)?,
                 "--page" => options.mcp.page = value()?.parse()?,
-                "--sessions" => options.endpoint.sessions = value()?.parse()?,
-                "--limit" => options.endpoint.body = value()?.parse()?,
+                "--sessions" => options.endpoint.max_sessions = value()?.parse()?,
+                "--limit" => options.endpoint.max_body_bytes = value()?.parse()?,
                 _ => return Err(USAGE.into()),
             }
         }

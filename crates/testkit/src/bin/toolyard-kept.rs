@@ -23,9 +23,9 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let done = match arguments.next().as_deref().and_then(|verb| verb.to_str()) {
-        Some("keeper") => keeper(arguments),
+        Some("keeper") => run_supervisor(arguments),
         Some("parent") => parent(arguments),
-        Some("crowd") => crowd(arguments),
+        Some("crowd") => run_many(arguments),
         _ => Err(USAGE.into()),
     };
     done.unwrap_or_else(|error| {
@@ -34,20 +34,23 @@ fn main() -> ExitCode {
     })
 }
 
-fn keeper(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
+fn run_supervisor(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
     let (watch, pid, dashes) = (arguments.next(), arguments.next(), arguments.next());
     if watch != Some("--watch".into()) || dashes != Some("--".into()) {
         return Err(USAGE.into());
     }
     let watch = pid.as_ref().and_then(|pid| pid.to_str()).ok_or(USAGE)?.parse()?;
     let program = arguments.next().ok_or(USAGE)?;
-    Ok(match supervise_process(&SupervisedCommand { watch, program, args: arguments.collect() }) {
-        Ok(code) => code.into(),
-        Err(error) => {
-            eprintln!("toolyard-kept: {error}");
-            error.code().into()
-        }
-    })
+    Ok(
+        match supervise_process(&SupervisedCommand { parent_pid: watch, program, args: arguments.collect() })
+        {
+            Ok(code) => code.into(),
+            Err(error) => {
+                eprintln!("toolyard-kept: {error}");
+                error.code().into()
+            }
+        },
+    )
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -55,20 +58,20 @@ async fn parent(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, F
     let (settings, keeper) = command(arguments)?;
     let child = Child::spawn(&settings, &keeper)?;
     println!("{}", child.id());
-    println!("{}", child.wait().await.words);
+    println!("{}", child.wait().await.description);
     Ok(ExitCode::SUCCESS)
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn crowd(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
+async fn run_many(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
     let number: usize = arguments.next().as_ref().and_then(|number| number.to_str()).ok_or(USAGE)?.parse()?;
     let (settings, keeper) = command(arguments)?;
     // The first process makes the runtime open what it keeps open from then on.
-    one(Child::spawn(&settings, &keeper)?).await?;
+    wait_and_end(Child::spawn(&settings, &keeper)?).await?;
     let before = descriptors()?;
     let mut running = JoinSet::new();
     for _ in 0..number {
-        running.spawn(one(Child::spawn(&settings, &keeper)?));
+        running.spawn(wait_and_end(Child::spawn(&settings, &keeper)?));
     }
     while let Some(done) = running.join_next().await {
         done??;
@@ -78,10 +81,10 @@ async fn crowd(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode
 }
 
 /// Waits for a line and ends the process.
-async fn one(mut child: Child) -> std::io::Result<()> {
+async fn wait_and_end(mut child: Child) -> std::io::Result<()> {
     let Some((_stdin, stdout)) = child.take_streams() else { return Ok(()) };
     BufReader::new(stdout).read_line(&mut String::new()).await?;
-    child.end(Duration::from_secs(10)).await;
+    child.stop(Duration::from_secs(10)).await;
     Ok(())
 }
 

@@ -34,7 +34,7 @@ impl Source for Fuse {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    toolyard_tui::restore_before_panics(|| {});
+    toolyard_tui::restore_on_panic(|| {});
     let yard = Yard::with_sources([Arc::new(Fuse(SourceName::new("fuse"))) as Arc<dyn Source>]);
     let (_told, messages) = tokio::sync::mpsc::channel(1);
     let stop = tokio_util::sync::CancellationToken::new();

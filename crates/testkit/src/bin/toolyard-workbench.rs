@@ -43,8 +43,8 @@ async fn main() -> Result<(), Failure> {
             "--call-time" => limits.call_time = Duration::from_millis(value.parse()?),
             "--payload" => limits.payload = value.parse()?,
             "--per-source" => limits.per_source = Some(value.parse()?),
-            "--limit" => endpoint.body = value.parse()?,
-            "--body-time" => endpoint.body_time = Duration::from_millis(value.parse()?),
+            "--limit" => endpoint.max_body_bytes = value.parse()?,
+            "--body-time" => endpoint.body_timeout = Duration::from_millis(value.parse()?),
             "--drain" => drain = Duration::from_millis(value.parse()?),
             _ => return Err(USAGE.into()),
         }
@@ -58,11 +58,11 @@ async fn main() -> Result<(), Failure> {
     let listen = ([127, 0, 0, 1], 0).into();
     let settings = ServeSettings {
         listen,
-        door,
+        auth: door,
         mcp: McpSettings::default(),
         endpoint,
         connections: ConnectionLimits::default(),
-        annexes: Vec::new(),
+        builtin_endpoints: Vec::new(),
         drain,
         control: toolyard_serve::ControlSettings::default(),
     };

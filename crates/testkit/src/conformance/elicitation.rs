@@ -45,7 +45,7 @@ async fn test_elicitation(params: Elicitation, ctx: Context) -> Result<String, T
         },
         "required": ["username", "email"],
     });
-    Ok(format!("User response: {}", told(&ctx.elicit_with("user", params.message, &form).await?)))
+    Ok(format!("User response: {}", format_answer(&ctx.elicit_with("user", params.message, &form).await?)))
 }
 
 /// Asks with a default for every kind of field.
@@ -68,7 +68,7 @@ async fn test_elicitation_sep1034_defaults(ctx: Context) -> Result<String, ToolE
         "required": [],
     });
     let answer = ctx.elicit_with("defaults", "Please review and update the form", &form).await?;
-    Ok(format!("Elicitation completed: {}", told(&answer)))
+    Ok(format!("Elicitation completed: {}", format_answer(&answer)))
 }
 
 /// Asks with every kind of choice.
@@ -98,7 +98,7 @@ async fn test_elicitation_sep1330_enums(ctx: Context) -> Result<String, ToolErro
         "required": [],
     });
     let answer = ctx.elicit_with("enums", "Please select options from the enum fields", &form).await?;
-    Ok(format!("Elicitation completed: {}", told(&answer)))
+    Ok(format!("Elicitation completed: {}", format_answer(&answer)))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -120,7 +120,7 @@ async fn test_streaming_elicitation(ctx: Context) -> Result<String, ToolError> {
     })
 }
 
-fn told(answer: &ElicitResult<Value>) -> String {
+fn format_answer(answer: &ElicitResult<Value>) -> String {
     match answer {
         ElicitResult::Accepted(content) => format!("action=accept, content={content}"),
         ElicitResult::Declined => "action=decline, content={}".to_owned(),

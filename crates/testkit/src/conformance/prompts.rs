@@ -8,7 +8,7 @@ use toolyard_sdk::{
 
 use super::PNG;
 
-pub(super) fn offer(native: NativeSource) -> NativeSource {
+pub(super) fn register(native: NativeSource) -> NativeSource {
     native
         .prompt(
             Prompt::new("test_simple_prompt", |_, _| async { Ok("This is a simple prompt for testing.") })

@@ -52,9 +52,9 @@ pub(super) fn tools() -> Vec<Tool> {
 #[tool]
 async fn test_tool_with_logging(ctx: Context) -> Result<&'static str, ToolError> {
     ctx.log(LogLevel::Info, "Tool execution started");
-    a_moment().await;
+    pause_briefly().await;
     ctx.log(LogLevel::Info, "Tool processing data");
-    a_moment().await;
+    pause_briefly().await;
     ctx.log(LogLevel::Info, "Tool execution completed");
     Ok("Tool with logging executed successfully")
 }
@@ -63,9 +63,9 @@ async fn test_tool_with_logging(ctx: Context) -> Result<&'static str, ToolError>
 #[tool]
 async fn test_tool_with_progress(ctx: Context) -> Result<&'static str, ToolError> {
     ctx.report_progress(0, "Started");
-    a_moment().await;
+    pause_briefly().await;
     ctx.report_progress(50, "Half way");
-    a_moment().await;
+    pause_briefly().await;
     ctx.report_progress(100, "Completed");
     Ok("Tool with progress executed successfully")
 }
@@ -148,6 +148,6 @@ async fn test_trigger_prompt_change(ctx: Context) -> Result<&'static str, ToolEr
     Ok("Mutation triggered")
 }
 
-async fn a_moment() {
+async fn pause_briefly() {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }

@@ -5,7 +5,7 @@ use toolyard_sdk::{Context, NativeSource, Resource, ResourceTemplate, ToolError,
 
 use super::PNG;
 
-pub(super) fn offer(native: NativeSource) -> NativeSource {
+pub(super) fn register(native: NativeSource) -> NativeSource {
     native
         .resource(
             Resource::text(

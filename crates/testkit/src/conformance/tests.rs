@@ -35,7 +35,7 @@ fn roots() -> Value {
 }
 
 fn params(report: &TestReport, at: usize) -> Value {
-    serde_json::from_str(report.asked[at].params.get()).unwrap()
+    serde_json::from_str(report.questions[at].params.get()).unwrap()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn lists_a_tool_that_needs_no_arguments_first_and_describes_everything() {
     assert_eq!(catalog.warnings(), []);
     let described = |definition: &raw::Raw| definition.get().contains(r#""description":"#);
     assert!(catalog.prompts().iter().all(|prompt| described(&prompt.definition)));
-    assert!(catalog.completes());
+    assert!(catalog.supports_completion());
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn asks_under_the_keys_of_the_suite() {
     let yard = yard();
     let ask = async |caller, name: &str| {
         let report = call_as(caller, &yard, &format!("test_input_required_result_{name}"), json!({})).await;
-        let keys: Vec<String> = report.asked.iter().map(|question| question.key.clone()).collect();
+        let keys: Vec<String> = report.questions.iter().map(|question| question.key.clone()).collect();
         (report.text(), keys.join(" "))
     };
     let said = |text: &str, keys: &str| (text.to_owned(), keys.to_owned());

@@ -6,7 +6,7 @@ use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
 use toolyard_upstream::{LoginPrompt, LoginPrompter};
 
-pub(super) fn person() -> LoginPrompter {
+pub(super) fn auto_approve_prompter() -> LoginPrompter {
     Arc::new(|visit: LoginPrompt| {
         tokio::spawn(async move {
             let http = reqwest::Client::builder().redirect(Policy::none()).build().ok()?;

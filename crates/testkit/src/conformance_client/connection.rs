@@ -17,7 +17,7 @@ use toolyard_upstream::{
     UpstreamContext, UrlKind, UrlSettings,
 };
 
-use super::{Failure, agreeable, browser};
+use super::{Failure, accept_defaults, browser};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Where the suite pretends that a description of its client is published.
@@ -44,9 +44,12 @@ impl Connection {
             environment: toolyard_upstream::ProcessEnvironment::default(),
         };
         let me = to_raw(&json!({"name": "toolyard-conformance-client", "version": "1.0.0"}));
-        let person = Some(browser::person());
-        let auth_shared =
-            AuthContext { document: Some(DOCUMENT.to_owned()), person, ..AuthContext::default() };
+        let person = Some(browser::auto_approve_prompter());
+        let auth_shared = AuthContext {
+            client_metadata_url: Some(DOCUMENT.to_owned()),
+            login_prompter: person,
+            ..AuthContext::default()
+        };
         let common = UpstreamContext { auth: auth_shared, ..UpstreamContext::new(keeper, me)? };
         let url = UrlSettings { url: url.to_owned(), headers: Default::default(), kind: UrlKind::Any };
         let transport = TransportSettings::Url(url);
@@ -79,18 +82,18 @@ impl Connection {
     pub(super) fn tools(&self) -> Vec<Tool> {
         let offer = self.offer();
         let read = offer.tools.iter().filter_map(|tool| {
-            let definition = members(&tool.definition).ok()?;
+            let definition = parse_definition(&tool.definition).ok()?;
             Some(Tool { name: definition["name"].as_str()?.to_owned(), definition })
         });
         read.collect()
     }
 
-    pub(super) async fn tool(&self, name: &str, arguments: Value) -> Result<(), Failure> {
-        self.tool_meanwhile(name, arguments, || Box::pin(async { Ok(()) })).await
+    pub(super) async fn call_tool(&self, name: &str, arguments: Value) -> Result<(), Failure> {
+        self.call_tool_with(name, arguments, || Box::pin(async { Ok(()) })).await
     }
 
     /// Calls a tool, and does something else before each question of it is answered.
-    pub(super) async fn tool_meanwhile<'a>(
+    pub(super) async fn call_tool_with<'a>(
         &self,
         name: &str,
         arguments: Value,
@@ -100,12 +103,12 @@ impl Connection {
         self.call(target, meanwhile).await
     }
 
-    pub(super) async fn resource(&self, uri: &Value) -> Result<(), Failure> {
+    pub(super) async fn read_resource(&self, uri: &Value) -> Result<(), Failure> {
         let uri = uri.as_str().unwrap_or_default().to_owned();
         self.call(SourceTarget::Resource { uri }, || Box::pin(async { Ok(()) })).await
     }
 
-    pub(super) async fn prompt(&self, name: &Value) -> Result<(), Failure> {
+    pub(super) async fn get_prompt(&self, name: &Value) -> Result<(), Failure> {
         let name = name.as_str().unwrap_or_default().to_owned();
         let target = SourceTarget::Prompt { name, arguments: to_raw(&json!({})) };
         self.call(target, || Box::pin(async { Ok(()) })).await
@@ -117,18 +120,18 @@ impl Connection {
         let call = SourceCall {
             deadline: Deadline::after(PATIENCE),
             client,
-            ..SourceCall::new(ExecutionId::fresh()?, target, Principal::owner())
+            ..SourceCall::new(ExecutionId::generate()?, target, Principal::owner())
         };
         let answered = tokio::time::timeout(PATIENCE, self.upstream.call(call));
         tokio::pin!(answered);
         loop {
             tokio::select! {
-                outcome = &mut answered => return Ok(outcome?.map(drop).map_err(|error| error.sentence())?),
+                outcome = &mut answered => return Ok(outcome?.map(drop).map_err(|error| error.message_with_suggestion())?),
                 Some(update) = updates.recv() => if let CallerUpdate::Ask(ask) = update {
                     meanwhile().await?;
                     let answers = ask.questions.iter().map(|question| {
-                        let params = members(&question.params).unwrap_or_default();
-                        (question.key.clone(), to_raw(&agreeable(&params["requestedSchema"])))
+                        let params = parse_definition(&question.params).unwrap_or_default();
+                        (question.key.clone(), to_raw(&accept_defaults(&params["requestedSchema"])))
                     });
                     let _ = ask.reply.send(Ok(answers.collect()));
                 },
@@ -138,6 +141,6 @@ impl Connection {
 }
 
 /// A definition, to be looked into.
-pub(super) fn members(raw: &RawValue) -> Result<Value, serde_json::Error> {
+pub(super) fn parse_definition(raw: &RawValue) -> Result<Value, serde_json::Error> {
     serde_json::from_str(raw.get())
 }

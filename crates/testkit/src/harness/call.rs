@@ -31,7 +31,7 @@ impl Call {
     /// The next message; nothing once no more can come.
     pub async fn next(&mut self) -> Option<Message> {
         if let Way::Pending(reply) = &mut self.way {
-            let reply = super::soon("an HTTP response", reply).await.unwrap();
+            let reply = super::within_timeout("an HTTP response", reply).await.unwrap();
             if !reply.is_stream() {
                 self.way = Way::Over;
                 return reply.message().await;
@@ -64,7 +64,7 @@ impl Call {
     /// The reply itself (HTTP only).
     pub async fn reply(self) -> Reply {
         match self.way {
-            Way::Pending(reply) => super::soon("an HTTP response", reply).await.unwrap(),
+            Way::Pending(reply) => super::within_timeout("an HTTP response", reply).await.unwrap(),
             _ => panic!("only HTTP has replies"),
         }
     }
@@ -72,7 +72,7 @@ impl Call {
 
 impl Exchange {
     /// The notifications of one method.
-    pub fn of(&self, method: &str) -> Vec<&Value> {
+    pub fn notifications(&self, method: &str) -> Vec<&Value> {
         self.said.iter().filter(|message| message.method() == Some(method)).map(Message::params).collect()
     }
 }

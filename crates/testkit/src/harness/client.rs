@@ -49,15 +49,15 @@ impl Client {
             Over::Http => Self::join(&Server::start(program, arguments).await, version).await,
             Over::Stdio => {
                 let arguments: Vec<&str> = ["stdio"].into_iter().chain(arguments.iter().copied()).collect();
-                Self::on(Line::start(program, &arguments, version), version).await
+                Self::over_stdio(Line::start(program, &arguments, version), version).await
             }
         }
     }
 
     /// Shakes hands with a server that was started over stdio.
-    pub async fn on(line: Line, version: Version) -> Self {
+    pub async fn over_stdio(line: Line, version: Version) -> Self {
         let mut client = Self { version, over: Over::Stdio, wire: Wire::Line(line), next: 1 };
-        client.shake_hands().await;
+        client.initialize().await;
         client
     }
 
@@ -71,11 +71,11 @@ impl Client {
         let checker = Arc::new(Checker::new(version));
         let http = Http { server: Arc::clone(server), token, session: None, checker };
         let mut client = Self { version, over: Over::Http, wire: Wire::Http(http), next: 1 };
-        client.shake_hands().await;
+        client.initialize().await;
         client
     }
 
-    async fn shake_hands(&mut self) {
+    async fn initialize(&mut self) {
         if self.version.is_modern() {
             return;
         }
@@ -139,15 +139,15 @@ impl Client {
     }
 
     pub async fn notify(&mut self, method: &str, params: impl Display) {
-        self.tell(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).await;
+        self.send_message(&format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)).await;
     }
 
     /// Answers a request of the server.
     pub async fn reply(&mut self, id: &Value, result: impl Display) {
-        self.tell(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
+        self.send_message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).await;
     }
 
-    async fn tell(&self, text: &str) {
+    async fn send_message(&self, text: &str) {
         match &self.wire {
             Wire::Line(line) => line.send(text).await,
             Wire::Http(_) => assert_eq!(self.post(text).await.status, 202, "{text}"),
@@ -218,7 +218,7 @@ impl Client {
     pub async fn send(&self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Reply {
         let Wire::Http(http) = &self.wire else { panic!("only HTTP has replies") };
         let sending = http.server.send(method, headers, body, Arc::clone(&http.checker));
-        super::soon("an HTTP response", sending).await
+        super::within_timeout("an HTTP response", sending).await
     }
 
     /// Opens the standing stream, or a stream from where it broke off.

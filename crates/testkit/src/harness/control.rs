@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use super::soon;
+use super::within_timeout;
 
 static CLIENT: LazyLock<Validator> = LazyLock::new(|| validator("ClientMessage"));
 static SERVER: LazyLock<Validator> = LazyLock::new(|| validator("ServerMessage"));
@@ -81,9 +81,9 @@ impl Socket {
             let name: hyper::header::HeaderName = name.parse().unwrap();
             request.headers_mut().insert(name, value.parse().unwrap());
         }
-        let stream = soon("a connection", TcpStream::connect(address)).await.unwrap();
+        let stream = within_timeout("a connection", TcpStream::connect(address)).await.unwrap();
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-        match soon("a socket", client_async_with_config(request, stream, Some(config))).await {
+        match within_timeout("a socket", client_async_with_config(request, stream, Some(config))).await {
             Ok((socket, response)) => {
                 let agreed =
                     response.headers().get("sec-websocket-protocol").map(|value| value.to_str().unwrap());
@@ -97,7 +97,7 @@ impl Socket {
     }
 
     /// Connects with a token that is good, and reads the welcome.
-    pub async fn welcome(address: &str, token: &str) -> Self {
+    pub async fn connect(address: &str, token: &str) -> Self {
         let mut socket = Self::open(address, Proof::Header(token), &[]).await.unwrap();
         assert_eq!(socket.message().await["type"], "welcome");
         socket
@@ -117,7 +117,7 @@ impl Socket {
         self.last += 1;
         let mut request = json!({"id": self.last, "subtype": subtype});
         request.as_object_mut().unwrap().extend(words.as_object().unwrap().clone());
-        hold(&CLIENT, &request);
+        assert_valid(&CLIENT, &request);
         self.send_text(&request.to_string()).await;
         self.last
     }
@@ -132,7 +132,7 @@ impl Socket {
 
     async fn read(&mut self) -> Result<Value, u16> {
         loop {
-            match soon("a message", self.socket.next()).await {
+            match within_timeout("a message", self.socket.next()).await {
                 Some(Ok(Message::Text(text))) => {
                     self.text = text.as_str().to_owned();
                     return Ok(self.check());
@@ -145,9 +145,9 @@ impl Socket {
     }
 
     /// The next message, read but not held against the schema: for messages that come by the thousand.
-    pub async fn skim(&mut self) -> Value {
+    pub async fn next_unchecked(&mut self) -> Value {
         loop {
-            match soon("a message", self.socket.next()).await {
+            match within_timeout("a message", self.socket.next()).await {
                 Some(Ok(Message::Text(text))) => return serde_json::from_str(text.as_str()).unwrap(),
                 Some(Ok(_)) => {}
                 other => panic!("the socket was closed: {other:?}"),
@@ -159,7 +159,7 @@ impl Socket {
         // Numbers that this reader cannot hold come untouched; which ones, other tests say.
         let readable = self.text.replace("1e400", "1e300");
         let message: Value = serde_json::from_str(&readable).unwrap();
-        hold(&SERVER, &message);
+        assert_valid(&SERVER, &message);
         let word = message.get("subtype").or(message.get("event")).and_then(Value::as_str);
         let r#type = message["type"].as_str().unwrap();
         self.seen.insert(match (r#type, word) {
@@ -175,7 +175,7 @@ impl Socket {
     }
 
     /// The next message that is like this; others are kept for later.
-    pub async fn until(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    pub async fn next_matching(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.aside.iter().position(&fits) {
             return self.aside.remove(at).unwrap();
         }
@@ -189,17 +189,17 @@ impl Socket {
     }
 
     /// The end of a request: its response, or its error.
-    pub async fn end(&mut self, id: i64) -> Value {
+    pub async fn response(&mut self, id: i64) -> Value {
         let end = |message: &Value| {
             matches!(message["type"].as_str(), Some("response" | "error" | "welcome")) && message["id"] == id
         };
-        self.until(&format!("the end of {id}"), end).await
+        self.next_matching(&format!("the end of {id}"), end).await
     }
 
     /// Asks and waits for the response; the code where it is an error.
-    pub async fn ask(&mut self, subtype: &str, words: Value) -> Result<Value, String> {
+    pub async fn request(&mut self, subtype: &str, words: Value) -> Result<Value, String> {
         let id = self.send(subtype, words).await;
-        let end = self.end(id).await;
+        let end = self.response(id).await;
         match end["type"].as_str() {
             Some("response") => {
                 assert_eq!(end["subtype"], subtype);
@@ -211,16 +211,16 @@ impl Socket {
 
     /// The next event of this name.
     pub async fn event(&mut self, name: &str) -> Value {
-        self.until(name, |message| message["type"] == "event" && message["event"] == name).await
+        self.next_matching(name, |message| message["type"] == "event" && message["event"] == name).await
     }
 
     /// Everything that was heard and not asked for.
-    pub fn take_aside(&mut self) -> Vec<Value> {
+    pub fn take_unclaimed(&mut self) -> Vec<Value> {
         self.aside.drain(..).collect()
     }
 
     /// Waits for the end of the socket; its code.
-    pub async fn closed(&mut self) -> u16 {
+    pub async fn wait_closed(&mut self) -> u16 {
         loop {
             if let Err(code) = self.read().await {
                 return code;
@@ -229,12 +229,12 @@ impl Socket {
     }
 
     /// Goes away without a word.
-    pub fn hang_up(self) {
+    pub fn disconnect(self) {
         drop(self.socket);
     }
 }
 
-fn hold(validator: &Validator, message: &Value) {
+fn assert_valid(validator: &Validator, message: &Value) {
     if validator.is_valid(message) {
         return;
     }

@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::message::Message;
 use super::process::Process;
 use super::schema::Checker;
-use super::soon;
+use super::within_timeout;
 
 /// A server process and where it listens.
 pub struct Server {
@@ -35,7 +35,7 @@ impl Server {
     pub async fn start(program: &str, arguments: &[&str]) -> Arc<Self> {
         let (process, _stdin, stdout) = Process::start(program, arguments);
         let mut lines = BufReader::new(stdout).lines();
-        let line = soon("the address", lines.next_line()).await.unwrap();
+        let line = within_timeout("the address", lines.next_line()).await.unwrap();
         let line = line.unwrap_or_else(|| panic!("no address; standard error: {}", process.stderr()));
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|_| serde_json::json!({"mcp": line}));
         let url = said["mcp"].as_str().unwrap();
@@ -52,7 +52,7 @@ impl Server {
     }
 
     /// The same server at another of its endpoints.
-    pub fn at(&self, path: &str) -> Arc<Self> {
+    pub fn with_path(&self, path: &str) -> Arc<Self> {
         let (address, token) = (self.address.clone(), self.token.clone());
         Arc::new(Self { process: self.process.clone(), path: path.to_owned(), address, token })
     }
@@ -63,7 +63,7 @@ impl Server {
 
     /// A bare connection, for what no HTTP client would send.
     pub async fn connect(&self) -> TcpStream {
-        soon("a connection", TcpStream::connect(&self.address)).await.unwrap()
+        within_timeout("a connection", TcpStream::connect(&self.address)).await.unwrap()
     }
 
     /// Sends one request to the MCP endpoint.
@@ -86,7 +86,7 @@ impl Server {
             request = request.header(name, value);
         }
         if let Ok(text) = std::str::from_utf8(&body) {
-            checker.sent(text);
+            checker.record_sent(text);
         }
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
         let response = sender.send_request(request).await.unwrap();
@@ -120,7 +120,7 @@ impl Reply {
     }
 
     pub async fn text(self) -> String {
-        let whole = soon("the end of the body", self.body.collect()).await.unwrap().to_bytes();
+        let whole = within_timeout("the end of the body", self.body.collect()).await.unwrap().to_bytes();
         String::from_utf8(whole.to_vec()).unwrap()
     }
 
@@ -166,7 +166,7 @@ impl Events {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);
             }
-            let frame = soon("an event", self.reply.body.frame()).await?.unwrap();
+            let frame = within_timeout("an event", self.reply.body.frame()).await?.unwrap();
             self.buffer.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
             while let Some(end) = self.buffer.find("\n\n") {
                 let block: String = self.buffer.drain(..end + 2).collect();

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-use super::soon;
+use super::within_timeout;
 
 /// A running process. Dropping it kills it.
 pub struct Process {
@@ -75,9 +75,9 @@ impl Process {
 
     /// Waits for its end; the exit code, or nothing if a signal ended it.
     pub async fn exit(&mut self) -> Option<i32> {
-        let code = soon("the process to end", self.child.wait()).await.unwrap().code();
+        let code = within_timeout("the process to end", self.child.wait()).await.unwrap().code();
         if let Some(reading) = self.reading.take() {
-            soon("the end of standard error", reading).await.unwrap();
+            within_timeout("the end of standard error", reading).await.unwrap();
         }
         code
     }

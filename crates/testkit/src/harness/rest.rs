@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::http::Server;
-use super::soon;
+use super::within_timeout;
 
 /// The head of an answer, with its body still to come. Dropping it closes the connection.
 pub struct Coming {
@@ -58,13 +58,13 @@ impl Server {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
-        let response = soon("an answer", sender.send_request(request)).await.unwrap();
+        let response = within_timeout("an answer", sender.send_request(request)).await.unwrap();
         let (parts, body) = response.into_parts();
         Coming { status: parts.status.as_u16(), headers: parts.headers, body, _connection: connection }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        self.request("GET", path, &[], b"").await.whole().await
+        self.request("GET", path, &[], b"").await.read_body().await
     }
 
     /// Sends JSON and waits for the answer.
@@ -74,7 +74,7 @@ impl Server {
 
     pub async fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let headers = [headers, &[("content-type", "application/json")]].concat();
-        self.request("POST", path, &headers, body.to_string().as_bytes()).await.whole().await
+        self.request("POST", path, &headers, body.to_string().as_bytes()).await.read_body().await
     }
 
     /// Executes a tool with these params.
@@ -96,8 +96,8 @@ impl Coming {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    pub async fn whole(self) -> Answer {
-        let bytes = soon("the end of the body", self.body.collect()).await.unwrap().to_bytes();
+    pub async fn read_body(self) -> Answer {
+        let bytes = within_timeout("the end of the body", self.body.collect()).await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         Answer { status: self.status, headers: self.headers, text }
     }
@@ -138,7 +138,7 @@ impl Telling {
             if let Some(told) = self.ready.pop_front() {
                 return Some(told);
             }
-            let frame = soon("an event", self.head.body.frame()).await?.unwrap();
+            let frame = within_timeout("an event", self.head.body.frame()).await?.unwrap();
             self.buffer.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
             while let Some(end) = self.buffer.find("\n\n") {
                 let block: String = self.buffer.drain(..end + 2).collect();

@@ -36,15 +36,15 @@ impl Checker {
     }
 
     /// Remembers a message of ours, if it is one: tests send other things too.
-    pub fn sent(&self, text: &str) {
+    pub fn record_sent(&self, text: &str) {
         match serde_json::from_str(text) {
-            Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.remember(message)),
-            Ok(message) => self.remember(&message),
+            Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.record_request(message)),
+            Ok(message) => self.record_request(&message),
             Err(_) => {}
         }
     }
 
-    fn remember(&self, message: &Value) {
+    fn record_request(&self, message: &Value) {
         if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
             self.asked.lock().insert(id.to_string(), method.to_owned());
         }
@@ -67,26 +67,29 @@ impl Checker {
                 Some(_) => ("JSONRPCRequest", "ServerRequest"),
                 None => ("JSONRPCNotification", "ServerNotification"),
             };
-            self.hold(envelope, message);
-            self.hold(known, message);
+            self.assert_valid(envelope, message);
+            self.assert_valid(known, message);
         } else if message.get("result").is_some() {
-            self.hold(if modern_names { "JSONRPCResultResponse" } else { "JSONRPCResponse" }, message);
+            self.assert_valid(
+                if modern_names { "JSONRPCResultResponse" } else { "JSONRPCResponse" },
+                message,
+            );
             let asked = self.asked.lock().get(&message["id"].to_string()).cloned();
             let asked = asked.unwrap_or_else(|| panic!("an answer to nothing: {message}"));
-            self.hold(self.result_of(&asked, &message["result"]), &message["result"]);
+            self.assert_valid(self.result_definition(&asked, &message["result"]), &message["result"]);
         } else if modern_names {
-            self.hold("JSONRPCErrorResponse", message);
+            self.assert_valid("JSONRPCErrorResponse", message);
         } else if message.get("id").is_some() {
-            self.hold("JSONRPCError", message);
+            self.assert_valid("JSONRPCError", message);
         } else {
             // The older schemas have no word for an error whose request had no readable id.
             let mut with_id = message.clone();
             with_id["id"] = json!(0);
-            self.hold("JSONRPCError", &with_id);
+            self.assert_valid("JSONRPCError", &with_id);
         }
     }
 
-    fn result_of(&self, method: &str, result: &Value) -> &'static str {
+    fn result_definition(&self, method: &str, result: &Value) -> &'static str {
         if self.version.is_modern() && result["resultType"] == "input_required" {
             return "InputRequiredResult";
         }
@@ -106,7 +109,7 @@ impl Checker {
         }
     }
 
-    fn hold(&self, definition: &'static str, value: &Value) {
+    fn assert_valid(&self, definition: &'static str, value: &Value) {
         let errors: Vec<String> = validator(self.version, definition)
             .iter_errors(value)
             .map(|error| format!("  at {:?}: {error}", error.instance_path().to_string()))
@@ -133,7 +136,7 @@ mod tests {
 
     fn caught(version: Version, message: &str) -> bool {
         let checker = Checker::new(version);
-        checker.sent(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#);
+        checker.record_sent(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#);
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(checker.read(message)))).is_err()
     }
 

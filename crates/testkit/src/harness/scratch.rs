@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::soon;
+use super::within_timeout;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -58,12 +58,12 @@ impl Traces {
         serde_json::json!({"file": self.0})
     }
 
-    pub async fn started(&self) {
-        soon("the call to begin", appears(&self.0.with_extension("started"))).await;
+    pub async fn wait_started(&self) {
+        within_timeout("the call to begin", wait_for_file(&self.0.with_extension("started"))).await;
     }
 
-    pub async fn cancelled(&self) {
-        soon("the call to be cancelled", appears(&self.0.with_extension("cancelled"))).await;
+    pub async fn wait_cancelled(&self) {
+        within_timeout("the call to be cancelled", wait_for_file(&self.0.with_extension("cancelled"))).await;
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -72,7 +72,7 @@ impl Traces {
 }
 
 /// Another process writes the file, and nothing wakes us for that.
-async fn appears(path: &Path) {
+async fn wait_for_file(path: &Path) {
     while !path.exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 use super::message::Message;
 use super::process::Process;
 use super::schema::Checker;
-use super::soon;
 use super::version::Version;
+use super::within_timeout;
 
 /// One server process and the two pipes that lead to it. Clones share them.
 #[derive(Clone)]
@@ -41,20 +41,21 @@ impl Line {
 
     /// Sends a line, whatever is in it.
     pub async fn send(&self, text: &str) {
-        self.inner.checker.sent(text);
+        self.inner.checker.record_sent(text);
         self.send_bytes(format!("{text}\n").as_bytes()).await;
     }
 
     /// Sends bytes as they are.
     pub async fn send_bytes(&self, bytes: &[u8]) {
         let mut stdin = self.inner.stdin.lock().await;
-        soon("the server to read", stdin.as_mut().unwrap().write_all(bytes)).await.unwrap();
+        within_timeout("the server to read", stdin.as_mut().unwrap().write_all(bytes)).await.unwrap();
     }
 
     /// The next message, or nothing once the server has closed its side.
     pub async fn try_next(&self) -> Option<Message> {
         let mut stdout = self.inner.stdout.lock().await;
-        let line = soon("a message of the server", stdout.as_mut().unwrap().next_line()).await.unwrap()?;
+        let line =
+            within_timeout("a message of the server", stdout.as_mut().unwrap().next_line()).await.unwrap()?;
         Some(self.inner.checker.read(&line))
     }
 
@@ -69,12 +70,12 @@ impl Line {
     }
 
     /// Closes our side of standard input.
-    pub async fn hang_up(&self) {
+    pub async fn close_stdin(&self) {
         self.inner.stdin.lock().await.take();
     }
 
     /// Closes both of our sides, as the end of our process would.
-    pub async fn vanish(&self) {
+    pub async fn close_stdio(&self) {
         self.inner.stdin.lock().await.take();
         self.inner.stdout.lock().await.take();
     }

@@ -25,7 +25,7 @@ const MODEL: &str =
 
 impl Server {
     /// Asks the question that the tool is named for, or all of them.
-    pub(super) async fn asks(&self, tool: &str, params: &Params, way: &Way) -> Reply {
+    pub(super) async fn ask_tool_questions(&self, tool: &str, params: &Params, way: &Way) -> Reply {
         let asked = QUESTIONS.into_iter().filter(|(name, ..)| tool == "everything" || tool == *name);
         if params.is_modern() {
             return input_required(tool, asked.collect(), params);
@@ -34,20 +34,20 @@ impl Server {
         for (name, method, questions) in asked {
             said.push(format!(r#""{name}":{}"#, self.ask(way, method, questions).await));
         }
-        tell(&said)
+        answers_reply(&said)
     }
 }
 
 impl Server {
     /// Asks outside any call, and keeps what was said.
-    pub(super) async fn ask_itself(&self, way: &Way) {
+    pub(super) async fn ask_unprompted(&self, way: &Way) {
         let roots = self.ask(way, "roots/list", "{}").await;
         let elicit = self.ask(way, "elicitation/create", FORM).await;
         self.told.send_replace(Some(format!(r#"{{"roots":{roots},"elicit":{elicit}}}"#)));
     }
 
     /// What was said outside any call, once it was.
-    pub(super) async fn told(&self) -> String {
+    pub(super) async fn unprompted_answers(&self) -> String {
         let mut told = self.told.subscribe();
         let said = told.wait_for(Option::is_some).await.ok().and_then(|said| said.clone());
         said.unwrap_or_default()
@@ -76,10 +76,10 @@ fn input_required(tool: &str, asked: Vec<Question>, params: &Params) -> Reply {
             None => return Reply::Error(-32602, format!("no response to {name}")),
         }
     }
-    tell(&said)
+    answers_reply(&said)
 }
 
-fn tell(said: &[String]) -> Reply {
+fn answers_reply(said: &[String]) -> Reply {
     let said = format!("{{{}}}", said.join(","));
     structured(&said, &said)
 }

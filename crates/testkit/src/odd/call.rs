@@ -59,13 +59,13 @@ impl Server {
                 structured(&sessions, &sessions)
             }
             (Kind::Asks, tool @ ("elicit" | "sample" | "roots" | "everything")) => {
-                self.asks(tool, params, way).await
+                self.ask_tool_questions(tool, params, way).await
             }
             (Kind::Dual, "elicit" | "sample") if params.is_modern() => {
                 let why = json!([{"type": "text", "text": "this server asks in the legacy era only"}]);
                 Reply::Result(json!({"content": why, "isError": true}).to_string())
             }
-            (Kind::Dual, tool @ ("elicit" | "sample")) => self.asks(tool, params, way).await,
+            (Kind::Dual, tool @ ("elicit" | "sample")) => self.ask_tool_questions(tool, params, way).await,
             (Kind::Dual, "modern_tool") if params.is_modern() => text("modern"),
             (Kind::Dual, "legacy_tool" | "poll") if !params.is_modern() => text("legacy"),
             (Kind::Asks | Kind::AsksItself, "wait") => {
@@ -73,7 +73,7 @@ impl Server {
                 text("waited")
             }
             (Kind::AsksItself, "told") => {
-                let told = self.told().await;
+                let told = self.unprompted_answers().await;
                 structured(&told, &told)
             }
             (Kind::Changes, tool) if tool == format!("tool_{}", self.seen.starts) => text(tool),
@@ -137,7 +137,7 @@ async fn progress(params: &Params, way: &Way) {
             let params = format!(
                 r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"step {step}"}}"#
             );
-            way.say(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
+            way.send(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
                 .await;
         }
     }

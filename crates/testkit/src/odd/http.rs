@@ -89,7 +89,7 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
         (_, _, method) => {
             let Some(session) = session else { return refuse(400, -32000, "no session: initialize first") };
             let forgets = server.kind() == Kind::ForgetsSession && method == Some("tools/call");
-            if !server.seen.is_open(&session) || (forgets && server.seen.call(&session) > CALLS) {
+            if !server.seen.is_open(&session) || (forgets && server.seen.count_call(&session) > CALLS) {
                 server.seen.close(&session);
                 return refuse(404, -32001, "no such session");
             }

@@ -12,24 +12,24 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 const MODERN: &str = "2026-07-28";
 
 impl Server {
-    pub(super) fn initialized(&self, params: &Params) -> String {
+    pub(super) fn initialize_result(&self, params: &Params) -> String {
         let wanted = params.protocol_version.as_deref().filter(|version| LEGACY.contains(version));
         let version = wanted.unwrap_or(LEGACY[LEGACY.len() - 1]);
         let (info, capabilities) = (self.info(), self.capabilities());
-        let more = self.more();
+        let more = self.unknown_keys();
         format!(
             r#"{{{more}"serverInfo":{info},"protocolVersion":"{version}","capabilities":{capabilities}}}"#
         )
     }
 
-    pub(super) fn discovered(&self) -> String {
+    pub(super) fn discover_result(&self) -> String {
         let mut versions = vec![MODERN];
         if self.kind().eras() == Eras::Both {
             versions.extend(LEGACY);
         }
         let (info, capabilities, versions) = (self.info(), self.capabilities(), json!(versions));
         let meta = format!(r#"{{"io.modelcontextprotocol/serverInfo":{info}}}"#);
-        let more = self.more();
+        let more = self.unknown_keys();
         format!(r#"{{{more}"supportedVersions":{versions},"capabilities":{capabilities},"_meta":{meta}}}"#)
     }
 
@@ -53,12 +53,12 @@ impl Server {
     }
 
     /// Keys that nobody knows, at the start of an object.
-    fn more(&self) -> &'static str {
+    fn unknown_keys(&self) -> &'static str {
         if self.kind() == Kind::UnknownKeys { r#""x-unknown":{"z":9007199254740993,"a":null},"# } else { "" }
     }
 
     /// Answers everything but calls.
-    pub(super) fn offered(&self, method: &str, params: &Params) -> Reply {
+    pub(super) fn answer_other(&self, method: &str, params: &Params) -> Reply {
         match method {
             "tools/list" => self.list_tools(params),
             "resources/list" if self.kind().is_rich() => {
@@ -76,12 +76,12 @@ impl Server {
             }
             "resources/read" if self.kind().is_rich() && params.uri.starts_with("odd://") => {
                 let contents = json!([{"uri": params.uri, "text": format!("the text of {}", params.uri)}]);
-                Reply::Result(format!(r#"{{{}"contents":{contents}}}"#, self.more()))
+                Reply::Result(format!(r#"{{{}"contents":{contents}}}"#, self.unknown_keys()))
             }
             "prompts/get" if self.kind().is_rich() => {
                 let content = json!({"type": "text", "text": format!("the prompt {}", params.name)});
                 let messages = json!([{"role": "user", "content": content}]);
-                Reply::Result(format!(r#"{{{}"messages":{messages}}}"#, self.more()))
+                Reply::Result(format!(r#"{{{}"messages":{messages}}}"#, self.unknown_keys()))
             }
             _ => Reply::Error(-32601, format!("no such method: {method}")),
         }
@@ -102,12 +102,12 @@ impl Server {
     }
 
     fn named(&self, make: fn(u64, &str) -> String, number: u64) -> Vec<String> {
-        (1..=number).map(|number| make(number, self.more())).collect()
+        (1..=number).map(|number| make(number, self.unknown_keys())).collect()
     }
 
     /// A list, or its next page.
     fn page(&self, key: &str, items: &[String], params: &Params) -> Reply {
-        let more = self.more();
+        let more = self.unknown_keys();
         if self.kind() != Kind::Pages {
             return Reply::Result(format!(r#"{{{more}"{key}":[{}]}}"#, items.join(",")));
         }
@@ -146,8 +146,8 @@ impl Server {
             Kind::Asks => ["elicit", "sample", "roots", "everything", "wait"].map(tool).to_vec(),
             Kind::AsksItself => ["told", "wait"].map(tool).to_vec(),
             Kind::CountsSessions => vec![tool("sessions")],
-            Kind::Financials => vec![of_document("found")],
-            Kind::Documents => vec![of_document("noSchema")],
+            Kind::Financials => vec![spec_tool("found")],
+            Kind::Documents => vec![spec_tool("noSchema")],
             Kind::WrongOutput => ["wrong", "missing"].map(with_output).to_vec(),
             Kind::Hostile => HOSTILE.map(tool).to_vec(),
             Kind::IllTyped => {
@@ -166,7 +166,7 @@ fn dual_tools(is_modern: bool) -> Vec<String> {
 }
 
 /// A tool of the document about `inspect_tool`, as its server would advertise it.
-fn of_document(which: &str) -> String {
+fn spec_tool(which: &str) -> String {
     let document: Value = serde_json::from_str(include_str!("../../../../tests/data/spec/inspect-tool.json"))
         .unwrap_or_default();
     let shown = &document[which];

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::seen::Seen;
-use super::{Eras, Kind, Options, shout};
+use super::{Eras, Kind, Options, write_stderr};
 
 pub(super) type Raw = Box<RawValue>;
 
@@ -97,7 +97,7 @@ pub(super) struct Way {
 
 impl Way {
     /// Whether there is still somebody to say it to.
-    pub(super) async fn say(&self, text: String) -> bool {
+    pub(super) async fn send(&self, text: String) -> bool {
         self.out.send(Out::Says(text)).await.is_ok()
     }
 }
@@ -138,21 +138,21 @@ impl Server {
     /// Does what one message asks for.
     pub(super) async fn handle(&self, message: Message, way: Way) {
         let (Some(method), Some(id)) = (&message.method, &message.id) else {
-            self.heard(&message);
+            self.handle_response(&message);
             let met = message.method.as_deref() == Some("notifications/initialized");
             if met && self.kind() == Kind::AsksItself && way.standing {
-                self.ask_itself(&way).await;
+                self.ask_unprompted(&way).await;
             }
             return;
         };
-        self.seen.request(method);
+        self.seen.count_request(method);
         if self.kind() == Kind::SlowStart {
             tokio::time::sleep_until(self.began + self.options.delay).await;
         }
         let params = message.params();
         let answer = match self.answer(method, &params, id, &way).await {
             Reply::Result(text) => {
-                let text = if params.is_modern() { complete(method, &text) } else { text };
+                let text = if params.is_modern() { add_modern_fields(method, &text) } else { text };
                 Out::Answers(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{text}}}"#), 200)
             }
             Reply::Error(code, message) => {
@@ -162,7 +162,7 @@ impl Server {
             }
             Reply::Silence => std::future::pending().await,
             Reply::Leave(code) => {
-                shout("odd: leaving in the middle of a call\n").await;
+                write_stderr("odd: leaving in the middle of a call\n").await;
                 let _ = self.leave.send(code).await;
                 std::future::pending().await
             }
@@ -178,10 +178,10 @@ impl Server {
         let eras = self.kind().eras();
         match method {
             _ if self.kind() == Kind::Mute => Reply::Silence,
-            "server/discover" if eras != Eras::Legacy => Reply::Result(self.discovered()),
+            "server/discover" if eras != Eras::Legacy => Reply::Result(self.discover_result()),
             "initialize" if eras != Eras::Modern => {
-                self.seen.session();
-                Reply::Result(self.initialized(params))
+                self.seen.count_session();
+                Reply::Result(self.initialize_result(params))
             }
             "ping" | "logging/setLevel" if eras != Eras::Modern => Reply::Result("{}".to_owned()),
             "resources/subscribe" | "resources/unsubscribe" if self.kind() == Kind::Subscribable => {
@@ -189,12 +189,12 @@ impl Server {
                 Reply::Result("{}".to_owned())
             }
             "subscriptions/listen" if eras != Eras::Legacy => {
-                self.seen.listen(params.notifications.resource_subscriptions.clone());
+                self.seen.set_subscriptions(params.notifications.resource_subscriptions.clone());
                 self.listen(id, way).await;
                 Reply::Silence
             }
             "tools/call" => self.call(params, way).await,
-            _ => self.offered(method, params),
+            _ => self.answer_other(method, params),
         }
     }
 
@@ -202,7 +202,7 @@ impl Server {
         let params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {"toolsListChanged": true}});
         let notice =
             json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params});
-        let there = way.say(notice.to_string()).await;
+        let there = way.send(notice.to_string()).await;
         match self.kind() {
             Kind::Floods if there => flood(way, Some(id)).await,
             Kind::FloodsRequests if there => flood_requests(way).await,
@@ -210,7 +210,7 @@ impl Server {
                 let meta = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
                 let changed =
                     json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": meta});
-                way.say(changed.to_string()).await;
+                way.send(changed.to_string()).await;
             }
             _ => {}
         }
@@ -222,11 +222,11 @@ impl Server {
         let id = format!("\"q{}\"", NEXT.fetch_add(1, Ordering::Relaxed));
         let (tell, answer) = oneshot::channel();
         self.questions().insert(id.clone(), tell);
-        way.say(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
+        way.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
         answer.await.unwrap_or_default()
     }
 
-    fn heard(&self, message: &Message) {
+    fn handle_response(&self, message: &Message) {
         let said = message.result.as_ref().or(message.error.as_ref());
         if let (Some(id), Some(said)) = (&message.id, said)
             && let Some(tell) = self.questions().remove(id.get())
@@ -262,7 +262,7 @@ pub(super) async fn flood(way: &Way, subscription: Option<&RawValue>) {
                 r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":{number}}}}}"#
             ),
         };
-        if !way.say(text).await {
+        if !way.send(text).await {
             return;
         }
     }
@@ -271,14 +271,14 @@ pub(super) async fn flood(way: &Way, subscription: Option<&RawValue>) {
 /// Asks for the roots more often than anybody can answer.
 async fn flood_requests(way: &Way) {
     for number in 0..FLOOD {
-        if !way.say(format!(r#"{{"jsonrpc":"2.0","id":"f{number}","method":"roots/list"}}"#)).await {
+        if !way.send(format!(r#"{{"jsonrpc":"2.0","id":"f{number}","method":"roots/list"}}"#)).await {
             return;
         }
     }
 }
 
 /// What the modern era wants in every result, before everything else in it.
-fn complete(method: &str, text: &str) -> String {
+fn add_modern_fields(method: &str, text: &str) -> String {
     if text.contains(r#""resultType""#) {
         return text.to_owned();
     }

@@ -32,12 +32,12 @@ struct Inner {
 impl Seen {
     pub(super) fn new(options: &Options) -> io::Result<Self> {
         let counts = options.kind == Kind::Changes;
-        let starts = options.file.as_deref().filter(|_| counts).map_or(Ok(1), count)?;
+        let starts = options.file.as_deref().filter(|_| counts).map_or(Ok(1), count_start)?;
         let log = options.file.clone().filter(|_| options.kind == Kind::CountsSessions);
         Ok(Self { starts, inner: Mutex::default(), log })
     }
 
-    pub(super) fn request(&self, method: &str) {
+    pub(super) fn count_request(&self, method: &str) {
         *self.inner().methods.entry(method.to_owned()).or_default() += 1;
     }
 
@@ -58,7 +58,7 @@ impl Seen {
     }
 
     /// A modern client listens to these from now on.
-    pub(super) fn listen(&self, uris: Vec<String>) {
+    pub(super) fn set_subscriptions(&self, uris: Vec<String>) {
         self.inner().subscribed = uris.into_iter().collect();
     }
 
@@ -66,7 +66,7 @@ impl Seen {
         json!({"uris": self.inner().subscribed})
     }
 
-    pub(super) fn session(&self) {
+    pub(super) fn count_session(&self) {
         self.inner().opened += 1;
         if let Some(log) = &self.log {
             // Whoever reads the file sees that a line is missing.
@@ -108,7 +108,7 @@ impl Seen {
     }
 
     /// Counts a call in a session.
-    pub(super) fn call(&self, session: &str) -> u64 {
+    pub(super) fn count_call(&self, session: &str) -> u64 {
         let mut inner = self.inner();
         let calls = inner.open.entry(session.to_owned()).or_default();
         *calls += 1;
@@ -126,7 +126,7 @@ impl Seen {
 }
 
 /// Counts one more start in a file.
-fn count(file: &Path) -> io::Result<u64> {
+fn count_start(file: &Path) -> io::Result<u64> {
     let before = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     std::fs::write(file, (before + 1).to_string())?;
     Ok(before + 1)

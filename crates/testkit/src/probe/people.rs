@@ -24,18 +24,18 @@ struct Name {
 #[tool]
 async fn ask(params: Occasion, ctx: Context) -> Result<String, ToolError> {
     let answer = ctx.elicit::<Name>("name", &format!("Who is it, for {}?", params.about)).await?;
-    Ok(format!("{}: {}", params.about, said(answer)))
+    Ok(format!("{}: {}", params.about, answer_text(answer)))
 }
 
 /// Asks for two names, one after the other.
 #[tool]
 async fn ask_twice(ctx: Context) -> Result<String, ToolError> {
-    let first = said(ctx.elicit::<Name>("first", "Who is first?").await?);
-    let second = said(ctx.elicit::<Name>("second", "Who is second?").await?);
+    let first = answer_text(ctx.elicit::<Name>("first", "Who is first?").await?);
+    let second = answer_text(ctx.elicit::<Name>("second", "Who is second?").await?);
     Ok(format!("{first}, then {second}"))
 }
 
-fn said(answer: ElicitResult<Name>) -> String {
+fn answer_text(answer: ElicitResult<Name>) -> String {
     match answer {
         ElicitResult::Accepted(name) => name.name,
         ElicitResult::Declined => "declined".to_owned(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::within_timeout;
 
 use super::house::House;
 
@@ -27,12 +27,12 @@ async fn a_message_that_is_none_closes_the_socket_and_nothing_else() {
     ] {
         let mut socket = house.owner().await;
         socket.send_text(text).await;
-        assert_eq!(socket.closed().await, 4400, "{text:.80}");
+        assert_eq!(socket.wait_closed().await, 4400, "{text:.80}");
     }
     let mut socket = house.owner().await;
     socket.send_raw(Message::binary(br#"{"id":1,"subtype":"mcp_servers"}"#.to_vec())).await;
-    assert_eq!(socket.closed().await, 4400);
-    assert!(witness.ask("mcp_servers", json!({})).await.is_ok());
+    assert_eq!(socket.wait_closed().await, 4400);
+    assert!(witness.request("mcp_servers", json!({})).await.is_ok());
 }
 
 #[tokio::test]
@@ -49,9 +49,9 @@ async fn frames_that_are_none_close_the_socket() {
     // An opcode that there is not, without a mask, that says it is very long.
     stream.write_all(&[0x0f, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]).await.unwrap();
     let mut said = Vec::new();
-    soon("the end", stream.read_to_end(&mut said)).await.unwrap();
+    within_timeout("the end", stream.read_to_end(&mut said)).await.unwrap();
     assert!(said.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&said));
-    assert!(house.owner().await.ask("mcp_servers", json!({})).await.is_ok());
+    assert!(house.owner().await.request("mcp_servers", json!({})).await.is_ok());
 }
 
 #[tokio::test]
@@ -59,11 +59,11 @@ async fn a_message_that_is_too_large_is_not_read() {
     let house = House::new().await;
     let mut socket = house.owner().await;
     let fits = json!({"tool": "echo", "arguments": {"x": "y".repeat(1024 * 1024 - 100)}});
-    assert!(socket.ask("mcp_call", fits).await.is_ok());
+    assert!(socket.request("mcp_call", fits).await.is_ok());
     // The payload of a call has a limit of its own.
     let much = format!(r#"{{"id":"much","subtype":"mcp_servers","x":"{}"}}"#, "y".repeat(1_200_000));
     socket.send_text(&much).await;
-    assert_eq!(socket.closed().await, 1009);
+    assert_eq!(socket.wait_closed().await, 1009);
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn what_is_asked_wrongly_is_refused_and_the_socket_stays() {
         r#"{"id":"w","subtype":"mcp_answer","request":1,"answers":[]}"#,
     ] {
         socket.send_text(text).await;
-        let end = socket.until("the refusal", |message| message["id"] == "w").await;
+        let end = socket.next_matching("the refusal", |message| message["id"] == "w").await;
         assert_eq!(
             (&end["type"], &end["error"]["code"]),
             (&json!("error"), &json!("VALIDATION_ERROR")),
@@ -101,7 +101,7 @@ async fn what_is_asked_wrongly_is_refused_and_the_socket_stays() {
     }
     let tool = json!({"tool": "ech"});
     let id = socket.send("mcp_call", tool).await;
-    let suggestion = socket.end(id).await["error"]["suggestion"].clone();
+    let suggestion = socket.response(id).await["error"]["suggestion"].clone();
     assert!(suggestion.as_str().unwrap().contains("echo"), "{suggestion}");
 }
 
@@ -111,11 +111,11 @@ async fn an_id_that_is_in_use_closes_the_socket_and_one_that_was_is_free_again()
     let mut socket = house.owner().await;
     for _ in 0..3 {
         socket.send_text(r#"{"id":7,"subtype":"mcp_servers"}"#).await;
-        assert_eq!(socket.end(7).await["type"], "response");
+        assert_eq!(socket.response(7).await["type"], "response");
     }
     socket.send_text(r#"{"id":8,"subtype":"mcp_call","tool":"slow","arguments":{"ms":60000}}"#).await;
     socket.send_text(r#"{"id":8,"subtype":"mcp_cancel","request":8}"#).await;
-    assert_eq!(socket.closed().await, 4400);
+    assert_eq!(socket.wait_closed().await, 4400);
 }
 
 #[tokio::test]
@@ -128,7 +128,7 @@ async fn more_requests_than_are_allowed_at_once_are_refused_one_by_one() {
     }
     let (mut fine, mut refused) = (0, 0);
     for id in 1..=100 {
-        let end = socket.end(id).await;
+        let end = socket.response(id).await;
         match end["error"]["code"].as_str() {
             None => fine += 1,
             Some("RATE_LIMIT_ERROR") => refused += 1,
@@ -161,7 +161,7 @@ async fn a_client_that_never_reads_is_dropped_and_costs_nobody_else() {
     let quick = async {
         while began.elapsed() < Duration::from_secs(15) {
             let asked = Instant::now();
-            witness.ask("mcp_servers", json!({})).await.unwrap();
+            witness.request("mcp_servers", json!({})).await.unwrap();
             assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -171,8 +171,8 @@ async fn a_client_that_never_reads_is_dropped_and_costs_nobody_else() {
         () = quick => {}
     }
     // What it gets to read in the end is not all of it.
-    assert_ne!(mute.closed().await, 1000);
-    assert!(witness.ask("mcp_servers", json!({})).await.is_ok());
+    assert_ne!(mute.wait_closed().await, 1000);
+    assert!(witness.request("mcp_servers", json!({})).await.is_ok());
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn sockets_have_a_limit_and_places_come_back() {
     let mut stranger = toolyard_testkit::harness::Socket::open(&house.address, nobody, &[]).await.unwrap();
     assert_eq!(stranger.next().await, Err(1013));
     sockets.truncate(200);
-    soon("a place", async {
+    within_timeout("a place", async {
         loop {
             let mut again = toolyard_testkit::harness::Socket::open(&house.address, over, &[]).await.unwrap();
             if again.next().await.is_ok() {

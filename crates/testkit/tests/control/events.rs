@@ -31,7 +31,7 @@ async fn two_sockets_hear_the_same_under_the_same_numbers() {
     let house = House::new().await;
     let mut sockets = [house.owner().await, house.owner().await];
     for socket in &mut sockets {
-        socket.ask("subscribe", json!({"events": CALLS})).await.unwrap();
+        socket.request("subscribe", json!({"events": CALLS})).await.unwrap();
     }
     call(&house.yard, "flood", json!({"n": 3})).await;
     let [one, two] = &mut sockets;
@@ -46,14 +46,14 @@ async fn two_sockets_hear_the_same_under_the_same_numbers() {
 async fn who_was_away_is_told_what_was_missed_once() {
     let house = House::new().await;
     let mut socket = house.owner().await;
-    socket.ask("subscribe", json!({"events": CALLS})).await.unwrap();
+    socket.request("subscribe", json!({"events": CALLS})).await.unwrap();
     call(&house.yard, "flood", json!({"n": 1})).await;
     let before = until_ended(&mut socket, 1).await;
     let last = *numbers(&before).last().unwrap();
-    socket.hang_up();
+    socket.disconnect();
     call(&house.yard, "flood", json!({"n": 2})).await;
     let mut socket = house.owner().await;
-    let subscribed = socket.ask("subscribe", json!({"events": CALLS, "after": last})).await.unwrap();
+    let subscribed = socket.request("subscribe", json!({"events": CALLS, "after": last})).await.unwrap();
     assert_eq!(subscribed["missed"], false);
     let mut after = until_ended(&mut socket, 1).await;
     call(&house.yard, "flood", json!({"n": 3})).await;
@@ -63,7 +63,7 @@ async fn who_was_away_is_told_what_was_missed_once() {
     assert_eq!(after.len(), 4 + 5);
     // What was before the yard started, or will be, nobody knows.
     for after in [1, last + 1_000_000] {
-        let subscribed = socket.ask("subscribe", json!({"events": CALLS, "after": after})).await.unwrap();
+        let subscribed = socket.request("subscribe", json!({"events": CALLS, "after": after})).await.unwrap();
         assert_eq!(subscribed["missed"], true);
     }
 }
@@ -72,7 +72,8 @@ async fn who_was_away_is_told_what_was_missed_once() {
 async fn five_thousand_events_a_second_are_told_or_accounted_for() {
     let house = House::new().await;
     let mut socket = house.owner().await;
-    let began = socket.ask("subscribe", json!({"events": ["call_progress", "call_ended"]})).await.unwrap();
+    let began =
+        socket.request("subscribe", json!({"events": ["call_progress", "call_ended"]})).await.unwrap();
     let before = began["seq"].as_u64().unwrap();
     let start = Instant::now();
     // Ten calls at once, each with fifty reports, ten times a second, for three seconds.
@@ -90,7 +91,7 @@ async fn five_thousand_events_a_second_are_told_or_accounted_for() {
         let (mut told, mut left_out, mut last) = (0_u64, 0_u64, before);
         // Fifty reports and the end of each of 300 calls; their beginnings have numbers, but are not wanted.
         while told + left_out < 300 * 51 {
-            let event = socket.skim().await;
+            let event = socket.next_unchecked().await;
             let seq = event["seq"].as_u64().unwrap();
             assert!(seq >= last, "{seq} after {last}");
             last = seq;
@@ -107,7 +108,7 @@ async fn five_thousand_events_a_second_are_told_or_accounted_for() {
     // How many are told depends on how fast this reads; nothing is left waiting.
     assert!(told > 300 && start.elapsed() < flooded + Duration::from_secs(30), "{told}");
     let asked = Instant::now();
-    socket.ask("mcp_servers", json!({})).await.unwrap();
+    socket.request("mcp_servers", json!({})).await.unwrap();
     assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
 }
 
@@ -115,12 +116,12 @@ async fn five_thousand_events_a_second_are_told_or_accounted_for() {
 async fn events_that_come_faster_than_they_are_read_are_left_out_and_counted() {
     let house = House::new().await;
     let mut socket = house.owner().await;
-    let began = socket.ask("subscribe", json!({"events": ["call_started"]})).await.unwrap();
+    let began = socket.request("subscribe", json!({"events": ["call_started"]})).await.unwrap();
     let before = began["seq"].as_u64().unwrap();
     overrun(&house).await;
     let (mut told, mut missed, mut last) = (0_u64, 0_u64, before);
     while missed == 0 || told + missed < 5_000 {
-        let event = socket.skim().await;
+        let event = socket.next_unchecked().await;
         let seq = event["seq"].as_u64().unwrap();
         assert!(seq >= last, "{seq} after {last}");
         last = seq;
@@ -133,7 +134,7 @@ async fn events_that_come_faster_than_they_are_read_are_left_out_and_counted() {
     assert!(missed > 0 && told > 100, "{missed} {told}");
     // The socket is as good as before.
     called_in(&house, "later").await;
-    let later = socket.until("the call", |event| event["call"]["sessionId"] == "later").await;
+    let later = socket.next_matching("the call", |event| event["call"]["sessionId"] == "later").await;
     assert_eq!(later["event"], "call_started");
 }
 

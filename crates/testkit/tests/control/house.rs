@@ -13,7 +13,7 @@ use toolyard_serve::{
     Auth, BearerCredentials, BearerToken, BearerTokenStore, ConnectionLimits, ControlSettings,
     EndpointSettings, LogEntry, McpSettings, ServeAuthSettings, ServeSettings, bind,
 };
-use toolyard_testkit::harness::{Socket, soon};
+use toolyard_testkit::harness::{Socket, within_timeout};
 use toolyard_testkit::probe;
 use toolyard_upstream::{
     CommandSettings, EnvInheritance, ProcessEnvironment, ServerSettings, SupervisorCommand,
@@ -47,16 +47,16 @@ impl House {
         let log = tokio::sync::broadcast::channel(64).0;
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            door: ServeAuthSettings {
+            auth: ServeAuthSettings {
                 auth: Auth::TokenStore(keyring.clone()),
                 hosts: Vec::new(),
                 origins: vec!["https://page.example".to_owned()],
             },
             mcp: McpSettings::default(),
-            endpoint: EndpointSettings { body: 1024 * 1024, ..EndpointSettings::default() },
+            endpoint: EndpointSettings { max_body_bytes: 1024 * 1024, ..EndpointSettings::default() },
             control: ControlSettings { log: Some(log.clone()) },
             connections: ConnectionLimits::default(),
-            annexes: Vec::new(),
+            builtin_endpoints: Vec::new(),
             drain: Duration::from_secs(5),
         };
         let bound = bind(Arc::clone(&yard), settings).await.unwrap();
@@ -90,7 +90,7 @@ impl House {
     }
 
     pub(super) async fn until(&self, name: &str, state: SourceState) {
-        soon(&format!("{name} to be {state:?}"), async {
+        within_timeout(&format!("{name} to be {state:?}"), async {
             while self.yard.status(&SourceName::new(name)).unwrap().state != state {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -100,11 +100,11 @@ impl House {
 
     /// A socket of who may do everything.
     pub(super) async fn owner(&self) -> Socket {
-        Socket::welcome(&self.address, OWNER).await
+        Socket::connect(&self.address, OWNER).await
     }
 
     pub(super) async fn ada(&self) -> Socket {
-        Socket::welcome(&self.address, ADA).await
+        Socket::connect(&self.address, ADA).await
     }
 
     pub(super) async fn end(self) {
@@ -112,7 +112,7 @@ impl House {
             upstream.stop().await;
         }
         self.stop.cancel();
-        soon("the end", self.serving).await.unwrap();
+        within_timeout("the end", self.serving).await.unwrap();
     }
 }
 
@@ -149,6 +149,6 @@ pub(super) fn tokens() -> Vec<BearerToken> {
 /// The same with ada's token good for this long only.
 pub(super) fn tokens_expiring(after: Duration) -> Vec<BearerToken> {
     let mut tokens = tokens();
-    tokens[1] = tokens[1].clone().until(Timestamp(SystemTime::now() + after));
+    tokens[1] = tokens[1].clone().with_expiry(Timestamp(SystemTime::now() + after));
     tokens
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use toolyard_serve::BearerCredentials;
-use toolyard_testkit::harness::{Proof, Socket, soon};
+use toolyard_testkit::harness::{Proof, Socket, within_timeout};
 
 use super::house::{ADA, House, OWNER, WATCHER, tokens, tokens_expiring};
 
@@ -36,15 +36,15 @@ async fn a_wrong_token_is_told_so() {
     assert_eq!(Socket::open(&house.address, Proof::Header("wrong"), &[]).await.err(), Some(401));
     for token in ["wrong", ""] {
         let mut socket = Socket::open(&house.address, Proof::Subprotocol(token), &[]).await.unwrap();
-        assert_eq!(socket.closed().await, 4401);
+        assert_eq!(socket.wait_closed().await, 4401);
         let mut socket = Socket::open(&house.address, Proof::Nothing, &[]).await.unwrap();
         socket.send("hello", json!({"token": token})).await;
-        assert_eq!(socket.closed().await, 4401);
+        assert_eq!(socket.wait_closed().await, 4401);
     }
     // A subprotocol that is no base64url is one that nobody knows.
     let headers = [("sec-websocket-protocol", "toolyard.control.v1, toolyard.token.!!!")];
     let mut socket = Socket::open(&house.address, Proof::Nothing, &headers).await.unwrap();
-    assert_eq!(socket.closed().await, 4401);
+    assert_eq!(socket.wait_closed().await, 4401);
     // Nothing is said to who does not say who it is.
     for text in [r#"{"id":1,"subtype":"mcp_servers"}"#, r#"{"id":1,"subtype":"hello"}"#] {
         let mut socket = Socket::open(&house.address, Proof::Nothing, &[]).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_request_that_wants_no_socket_is_told_what_this_is() {
     let request = format!("GET /control HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", house.address);
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    soon("the answer", stream.read_to_string(&mut answer)).await.unwrap();
+    within_timeout("the answer", stream.read_to_string(&mut answer)).await.unwrap();
     assert!(
         answer.starts_with("HTTP/1.1 426 ") && answer.contains("this address is a WebSocket"),
         "{answer}"
@@ -94,13 +94,13 @@ async fn a_token_that_expires_ends_the_socket_and_its_calls() {
     let house = House::new().await;
     house.keyring.replace(BearerCredentials { tokens: tokens_expiring(Duration::from_secs(2)), jwt: None });
     let (mut ada, mut owner) = (house.ada().await, house.owner().await);
-    owner.ask("subscribe", json!({"events": ["call_ended"]})).await.unwrap();
+    owner.request("subscribe", json!({"events": ["call_ended"]})).await.unwrap();
     ada.send("mcp_call", json!({"tool": "slow", "arguments": {"ms": 60_000}})).await;
-    assert_eq!(ada.closed().await, 4401);
+    assert_eq!(ada.wait_closed().await, 4401);
     assert_eq!(owner.event("call_ended").await["call"]["status"], "cancelled");
     // One that is taken from the configuration is no better.
     house.keyring.replace(BearerCredentials { tokens: tokens().split_off(1), jwt: None });
-    assert_eq!(owner.closed().await, 4401);
+    assert_eq!(owner.wait_closed().await, 4401);
 }
 
 #[tokio::test]
@@ -112,11 +112,11 @@ async fn a_socket_outlives_a_token_where_another_one_comes_in_time() {
     house.keyring.replace(BearerCredentials { tokens, jwt: None });
     let mut ada = house.ada().await;
     let hello = ada.send("hello", json!({"token": "ada's next token"})).await;
-    assert_eq!(ada.end(hello).await["type"], "welcome");
+    assert_eq!(ada.response(hello).await["type"], "welcome");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(ada.ask("mcp_servers", json!({})).await.is_ok());
+    assert!(ada.request("mcp_servers", json!({})).await.is_ok());
     ada.send("hello", json!({"token": OWNER})).await;
-    assert_eq!(ada.closed().await, 4401);
+    assert_eq!(ada.wait_closed().await, 4401);
 }
 
 #[tokio::test]
@@ -124,15 +124,15 @@ async fn permissions_that_change_hold_for_sockets_that_are_open() {
     let house = House::new().await;
     let mut ada = house.ada().await;
     assert_eq!(
-        ada.ask("mcp_stderr", json!({"server_name": "probe"})).await,
+        ada.request("mcp_stderr", json!({"server_name": "probe"})).await,
         Err("PERMISSION_ERROR".to_owned())
     );
     let mut tokens = tokens();
     let more = toolyard_hub::Permissions::Only(["observe".to_owned()].into());
     tokens[1] = toolyard_serve::BearerToken::new(ADA, toolyard_hub::Principal::new("ada", more));
     house.keyring.replace(BearerCredentials { tokens, jwt: None });
-    soon("the new permission", async {
-        while ada.ask("mcp_stderr", json!({"server_name": "probe"})).await.is_err() {
+    within_timeout("the new permission", async {
+        while ada.request("mcp_stderr", json!({"server_name": "probe"})).await.is_err() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     })

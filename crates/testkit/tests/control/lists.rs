@@ -11,7 +11,7 @@ async fn the_whole_list_has_the_structure_that_assistants_know() {
     house.add("pages", "pages").await;
     house.add("nulls", "null-schema").await;
     let mut socket = house.owner().await;
-    let list = socket.ask("mcp_list", json!({})).await.unwrap();
+    let list = socket.request("mcp_list", json!({})).await.unwrap();
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&list), ["tools", "resources", "resource_templates", "auth_statuses"]);
     for part in ["resources", "resource_templates", "auth_statuses"] {
@@ -24,7 +24,7 @@ async fn the_whole_list_has_the_structure_that_assistants_know() {
     assert_eq!((paged, list["resource_templates"]["pages"].as_array().unwrap().len()), (3, 2));
     // A tool without a usable schema must not break whoever reads the list; what it said is kept beside.
     assert_eq!(list["tools"]["mcp__nulls__null_schema"]["inputSchema"], json!({"type": "object"}));
-    let tools = socket.ask("mcp_tools", json!({"server_name": "nulls"})).await.unwrap();
+    let tools = socket.request("mcp_tools", json!({"server_name": "nulls"})).await.unwrap();
     assert_eq!((&tools["serverName"], &tools["count"]), (&json!("nulls"), &json!(3)));
     let keys_of_all: Vec<_> = keys(&tools);
     assert_eq!(keys_of_all, ["serverName", "tools", "count"]);
@@ -41,21 +41,21 @@ async fn what_a_server_advertised_or_answered_comes_byte_for_byte() {
     let mut house = House::new().await;
     house.add("odd", "unknown-keys").await;
     let mut socket = house.owner().await;
-    socket.ask("mcp_list", json!({})).await.unwrap();
+    socket.request("mcp_list", json!({})).await.unwrap();
     let members = format!(r#""odd":{ODD_DEFINITION}"#);
     assert!(socket.text.contains(&members), "{}", socket.text);
     assert!(socket.text.contains(&format!(r#""mcp__odd__odd":{ODD_DEFINITION}"#)));
-    socket.ask("mcp_tools", json!({})).await.unwrap();
+    socket.request("mcp_tools", json!({})).await.unwrap();
     assert!(socket.text.contains(&format!(r#""definition":{ODD_DEFINITION}"#)));
     let call = socket.send("mcp_call", json!({"tool": "odd"})).await;
-    socket.end(call).await;
+    socket.response(call).await;
     assert!(socket.text.ends_with(&format!(r#""result":{ODD_RESULT}}}}}"#)), "{}", socket.text);
     // Arguments too: the tool gives them back.
     let arguments = r#"{"z":18446744073709551616,"a" : 1.0,"b":{"y":9007199254740993,"x":null}}"#;
     socket
         .send_text(&format!(r#"{{"id":"e","subtype":"mcp_call","tool":"echo","arguments":{arguments}}}"#))
         .await;
-    socket.until("the echo", |message| message["id"] == "e").await;
+    socket.next_matching("the echo", |message| message["id"] == "e").await;
     assert!(socket.text.contains(&format!(r#""structuredContent":{arguments}"#)), "{}", socket.text);
     house.end().await;
 }
@@ -77,10 +77,10 @@ async fn ten_thousand_tools_are_listed_in_good_time_to_several_at_once() {
     }
     let began = std::time::Instant::now();
     for socket in &mut sockets {
-        let listed = socket.end(1).await;
+        let listed = socket.response(1).await;
         assert!(listed["response"]["tools"].as_object().unwrap().len() > 10_000);
-        assert!(socket.end(2).await["response"]["count"].as_u64().unwrap() > 10_000);
-        assert_eq!(socket.end(3).await["type"], "response");
+        assert!(socket.response(2).await["response"]["count"].as_u64().unwrap() > 10_000);
+        assert_eq!(socket.response(3).await["type"], "response");
     }
     assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
 }
@@ -100,21 +100,21 @@ async fn nobody_is_shown_or_told_what_is_not_theirs() {
         ("subscribe", json!({"events": ["log"]})),
         ("subscribe", json!({"events": ["stderr"]})),
     ] {
-        assert_eq!(ada.ask(subtype, words).await, Err("PERMISSION_ERROR".to_owned()), "{subtype}");
+        assert_eq!(ada.request(subtype, words).await, Err("PERMISSION_ERROR".to_owned()), "{subtype}");
     }
     let calls = json!({"events": ["call_started", "call_progress", "call_ended"]});
-    ada.ask("subscribe", calls.clone()).await.unwrap();
-    owner.ask("subscribe", calls).await.unwrap();
-    owner.ask("mcp_call", json!({"tool": "flood", "arguments": {"n": 1}})).await.unwrap();
+    ada.request("subscribe", calls.clone()).await.unwrap();
+    owner.request("subscribe", calls).await.unwrap();
+    owner.request("mcp_call", json!({"tool": "flood", "arguments": {"n": 1}})).await.unwrap();
     let own = json!({"tool": "flood", "arguments": {"n": 2}, "session_id": "ada's"});
-    ada.ask("mcp_call", own).await.unwrap();
+    ada.request("mcp_call", own).await.unwrap();
     let ended = ada.event("call_ended").await;
     let call = &ended["call"];
     assert_eq!(
         (&call["principal"], &call["sessionId"], &call["front"]),
         (&json!("ada"), &json!("ada's"), &json!("control"))
     );
-    let heard: Vec<Value> = ada.take_aside();
+    let heard: Vec<Value> = ada.take_unclaimed();
     assert!(
         heard.iter().all(|event| event["call"].is_null() || event["call"]["principal"] == "ada"),
         "{heard:?}"
@@ -122,11 +122,13 @@ async fn nobody_is_shown_or_told_what_is_not_theirs() {
     assert_eq!(heard.iter().filter(|event| event["event"] == "call_progress").count(), 2);
     // The owner hears both, and sees both afterwards; ada sees her own.
     owner
-        .until("ada's call", |event| event["event"] == "call_ended" && event["call"]["principal"] == "ada")
+        .next_matching("ada's call", |event| {
+            event["event"] == "call_ended" && event["call"]["principal"] == "ada"
+        })
         .await;
     let calls = |history: Value| history["calls"].as_array().unwrap().len();
-    assert_eq!(calls(owner.ask("mcp_history", json!({})).await.unwrap()), 2);
-    assert_eq!(calls(ada.ask("mcp_history", json!({})).await.unwrap()), 1);
+    assert_eq!(calls(owner.request("mcp_history", json!({})).await.unwrap()), 2);
+    assert_eq!(calls(ada.request("mcp_history", json!({})).await.unwrap()), 1);
     house.end().await;
 }
 
@@ -135,19 +137,20 @@ async fn a_schema_that_cannot_be_compiled_is_told_with_its_tool() {
     let mut house = House::new().await;
     house.add("bad", "bad-schema").await;
     let mut socket = house.owner().await;
-    let bad = socket.ask("mcp_tool", json!({"tool": "mcp__bad__bad_schema"})).await.unwrap()["tool"].clone();
+    let bad =
+        socket.request("mcp_tool", json!({"tool": "mcp__bad__bad_schema"})).await.unwrap()["tool"].clone();
     let problem = bad["schemaProblem"].as_str().unwrap();
     assert!(!problem.is_empty(), "{bad}");
     assert_eq!(bad.get("outputSchemaProblem"), None);
     // The rest is what the list says, and a tool whose schemas are fine has no problem.
-    let listed = socket.ask("mcp_tools", json!({"server_name": "bad"})).await.unwrap()["tools"].clone();
+    let listed = socket.request("mcp_tools", json!({"server_name": "bad"})).await.unwrap()["tools"].clone();
     let listed = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "bad_schema").unwrap().clone();
     let mut without = bad.clone();
     without.as_object_mut().unwrap().shift_remove("schemaProblem");
     assert_eq!(without, listed);
-    let fine = socket.ask("mcp_tool", json!({"tool": "mcp__bad__echo"})).await.unwrap()["tool"].clone();
+    let fine = socket.request("mcp_tool", json!({"tool": "mcp__bad__echo"})).await.unwrap()["tool"].clone();
     assert_eq!((&fine["name"], fine.get("schemaProblem")), (&json!("echo"), None));
-    assert_eq!(socket.ask("mcp_tool", json!({"tool": "none"})).await, Err("TOOL_NOT_FOUND".to_owned()));
+    assert_eq!(socket.request("mcp_tool", json!({"tool": "none"})).await, Err("TOOL_NOT_FOUND".to_owned()));
     house.end().await;
 }
 
@@ -156,7 +159,7 @@ async fn a_source_that_is_part_of_the_yard_is_ready_since_it_started() {
     let house = House::new().await;
     let mut socket = house.owner().await;
     let before = toolyard_hub::Timestamp(std::time::SystemTime::now()).to_string();
-    let servers = socket.ask("mcp_servers", json!({})).await.unwrap()["servers"].clone();
+    let servers = socket.request("mcp_servers", json!({})).await.unwrap()["servers"].clone();
     for server in servers.as_array().unwrap() {
         assert_eq!(server.get("transport"), None, "{server}");
         let since = server["since"].as_str().unwrap();

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toolyard_testkit::harness::{Answer, Server, soon};
+use toolyard_testkit::harness::{Answer, Server, within_timeout};
 
 use super::workbench;
 
 const SAY: &str = "/mcp/tools/say/execute";
 
 async fn send(server: &Server, body: &[u8]) -> Answer {
-    server.request("POST", SAY, &[("content-type", "application/json")], body).await.whole().await
+    server.request("POST", SAY, &[("content-type", "application/json")], body).await.read_body().await
 }
 
 /// Sends bytes as they are and reads what comes back until the server hangs up, or says no more.
@@ -100,12 +100,12 @@ async fn other_content_types_are_refused() {
     for kind in
         ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-16", "json"]
     {
-        let answer = server.request("POST", SAY, &[("content-type", kind)], body).await.whole().await;
+        let answer = server.request("POST", SAY, &[("content-type", kind)], body).await.read_body().await;
         assert_eq!(answer.refusal(), unsupported, "{kind}");
     }
-    assert_eq!(server.request("POST", SAY, &[], body).await.whole().await.refusal(), unsupported);
+    assert_eq!(server.request("POST", SAY, &[], body).await.read_body().await.refusal(), unsupported);
     let packed = [("content-type", "application/json"), ("content-encoding", "gzip")];
-    assert_eq!(server.request("POST", SAY, &packed, body).await.whole().await.refusal(), unsupported);
+    assert_eq!(server.request("POST", SAY, &packed, body).await.read_body().await.refusal(), unsupported);
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn names_lead_nowhere_but_to_tools() {
             [("GET", format!("/mcp/tools/{name}")), ("POST", format!("/mcp/tools/{name}/execute"))]
         {
             let headers = [("content-type", "application/json")];
-            let answer = server.request(method, &path, &headers, b"{}").await.whole().await;
+            let answer = server.request(method, &path, &headers, b"{}").await.read_body().await;
             assert_eq!(answer.refusal(), (404, "TOOL_NOT_FOUND".to_owned()), "{method} {path}");
             assert_eq!(answer.headers.get("x-evil"), None);
         }
@@ -210,7 +210,10 @@ async fn headers_cannot_be_smuggled_in() {
     let answer = raw(&server, key.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     let twice = [("content-type", "application/json"), ("idempotency-key", "a"), ("idempotency-key", "b")];
-    assert_eq!(server.request("POST", SAY, &twice, body.as_bytes()).await.whole().await.refusal(), invalid());
+    assert_eq!(
+        server.request("POST", SAY, &twice, body.as_bytes()).await.read_body().await.refusal(),
+        invalid()
+    );
     let answer = server.get("/mcp/tools?q=%0d%0aset-cookie:%20a=b").await;
     assert_eq!((answer.status, answer.headers.get("set-cookie")), (200, None));
 }
@@ -219,7 +222,7 @@ async fn headers_cannot_be_smuggled_in() {
 async fn foreign_pages_and_host_names_are_refused_in_the_same_words() {
     let server = workbench(&[]).await;
     let headers = [("origin", "http://evil.example")];
-    let answer = server.request("GET", "/mcp/tools", &headers, b"").await.whole().await;
+    let answer = server.request("GET", "/mcp/tools", &headers, b"").await.read_body().await;
     assert_eq!(answer.refusal(), (403, "PERMISSION_ERROR".to_owned()));
 }
 
@@ -228,7 +231,7 @@ async fn a_token_with_something_behind_it_is_another_token() {
     let server = workbench(&["--token", "ada=secret"]).await;
     for token in ["Bearer secretx", "Bearer", "Bearer ", "Basic secret", "bearer: secret", "secret"] {
         let answer =
-            server.request("GET", "/mcp/tools", &[("authorization", token)], b"").await.whole().await;
+            server.request("GET", "/mcp/tools", &[("authorization", token)], b"").await.read_body().await;
         assert_eq!(answer.refusal(), (401, "AUTHENTICATION_ERROR".to_owned()), "{token}");
         assert!(!answer.text.contains("secret"), "{answer:?}");
     }
@@ -244,6 +247,6 @@ async fn many_bad_requests_leave_nothing_behind() {
             assert_eq!(answer.refusal(), invalid());
         }
     }
-    let running = soon("an answer", server.get("/mcp/executions?state=running")).await;
+    let running = within_timeout("an answer", server.get("/mcp/executions?state=running")).await;
     assert_eq!(running.json(), json!({"executions": []}));
 }

@@ -1,7 +1,7 @@
 //! Each code of the table, by a situation that really leads to it.
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Scratch, soon};
+use toolyard_testkit::harness::{Scratch, within_timeout};
 
 use super::workbench;
 
@@ -42,7 +42,7 @@ async fn a_method_that_is_not_for_the_address() {
         ("PUT", "/mcp/executions/x", "GET,HEAD,DELETE"),
         ("DELETE", "/health", "GET,HEAD"),
     ] {
-        let answer = server.request(method, path, &[], b"").await.whole().await;
+        let answer = server.request(method, path, &[], b"").await.read_body().await;
         assert_eq!(answer.refusal(), (405, code("METHOD_NOT_ALLOWED")), "{method} {path}");
         assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
     }
@@ -102,14 +102,15 @@ async fn a_call_that_is_cancelled() {
     let scratch = Scratch::new();
     let traces = scratch.traces("call");
     let (answer, ()) = tokio::join!(server.execute("wait_until_cancelled", traces.arguments()), async {
-        traces.started().await;
+        traces.wait_started().await;
         let listed = server.get("/mcp/executions?state=running").await.json();
         let id = listed["executions"][0]["executionId"].as_str().unwrap().to_owned();
-        let answer = server.request("DELETE", &format!("/mcp/executions/{id}"), &[], b"").await.whole().await;
+        let answer =
+            server.request("DELETE", &format!("/mcp/executions/{id}"), &[], b"").await.read_body().await;
         assert_eq!(answer.status, 202, "{answer:?}");
     });
     assert_eq!(answer.refusal(), (499, code("CANCELLED")));
-    traces.cancelled().await;
+    traces.wait_cancelled().await;
 }
 
 #[tokio::test]
@@ -136,7 +137,7 @@ async fn a_tool_that_asks_cannot_be_used_over_plain_http() {
 #[tokio::test]
 async fn a_server_that_dies_and_one_that_never_came() {
     let server = workbench(&["--odd", "exits-mid-call", "--odd", "dies-at-start"]).await;
-    soon("the server", async {
+    within_timeout("the server", async {
         while server.get("/mcp/tools/mcp__exits-mid-call__exit").await.status != 200 {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }

@@ -11,7 +11,7 @@ const TOKENS: [&str; 8] =
 async fn ask(server: &Server, method: &str, path: &str, secret: &str, body: &Value) -> Answer {
     let token = format!("Bearer {secret}");
     let headers = [("authorization", token.as_str()), ("content-type", "application/json")];
-    server.request(method, path, &headers, body.to_string().as_bytes()).await.whole().await
+    server.request(method, path, &headers, body.to_string().as_bytes()).await.read_body().await
 }
 
 async fn get(server: &Server, path: &str, secret: &str) -> Answer {
@@ -41,7 +41,7 @@ async fn what_is_over_can_be_asked_for() {
     let full = server.get(&format!("{path}?content=full")).await.json();
     assert_eq!(full["response"]["content"].as_array().unwrap().len(), 5);
     // What is over is not cancelled any more, and asking for it does no harm.
-    let late = server.request("DELETE", &path, &[], b"").await.whole().await;
+    let late = server.request("DELETE", &path, &[], b"").await.read_body().await;
     assert_eq!((late.status, &late.json()["state"]), (200, &json!("succeeded")));
 }
 
@@ -71,7 +71,7 @@ async fn others_executions_are_for_who_may_observe_and_stopping_them_for_who_may
     let body = json!({"params": traces.arguments()});
     let waiting = ask(&server, "POST", "/mcp/tools/wait_until_cancelled/execute", "a", &body);
     let stopping = async {
-        traces.started().await;
+        traces.wait_started().await;
         let own = get(&server, "/mcp/executions", "a").await.json();
         let id = own["executions"][0]["executionId"].as_str().unwrap().to_owned();
         assert_eq!(own["executions"][0].get("principal"), None);
@@ -123,7 +123,7 @@ async fn one_that_takes_too_long_is_cancelled_when_the_process_stops() {
     let traces = scratch.traces("call");
     let path = "/mcp/tools/wait_until_cancelled/execute?detach=true";
     let telling = server.listen(path, &json!({"params": traces.arguments()})).await;
-    traces.started().await;
+    traces.wait_started().await;
     drop(telling);
     let mut process = server.process().await;
     process.signal(Signal::Terminate);

@@ -59,7 +59,7 @@ async fn a_list_that_the_client_has_is_not_sent_again() {
     let tag = first.header("etag").unwrap().to_owned();
     assert!(tag.starts_with('"') && tag.ends_with('"'), "{tag}");
     let again = async |path: &str, tags: &str| {
-        server.request("GET", path, &[("if-none-match", tags)], b"").await.whole().await
+        server.request("GET", path, &[("if-none-match", tags)], b"").await.read_body().await
     };
     let known = again("/mcp/tools", &format!("\"other\", {tag}")).await;
     assert_eq!((known.status, known.text.as_str(), known.header("etag")), (304, "", Some(tag.as_str())));
@@ -77,7 +77,7 @@ async fn everybody_sees_only_what_they_may_use() {
     let server = workbench(&["--token", "ada=all", "--token", "bob=none="]).await;
     let get = async |path: &str, secret: &str| {
         let token = format!("Bearer {secret}");
-        server.request("GET", path, &[("authorization", &token)], b"").await.whole().await
+        server.request("GET", path, &[("authorization", &token)], b"").await.read_body().await
     };
     let (adas, bobs) = (get("/mcp/tools", "all").await, get("/mcp/tools", "none").await);
     let sensitive = "sensitive_tool".to_owned();

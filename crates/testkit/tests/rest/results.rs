@@ -58,7 +58,7 @@ async fn numbers_and_order_survive_in_both_directions() {
     let body = format!(r#"{{"params": {params}}}"#);
     let headers = [("content-type", "application/json; charset=utf-8")];
     let echoed =
-        server.request("POST", "/mcp/tools/echo/execute", &headers, body.as_bytes()).await.whole().await;
+        server.request("POST", "/mcp/tools/echo/execute", &headers, body.as_bytes()).await.read_body().await;
     assert!(echoed.text.starts_with(&format!(r#"{{"success":true,"result":{params},"#)), "{}", echoed.text);
 }
 

@@ -1,7 +1,7 @@
 //! What tells how the yard is doing: servers, readiness, counters and the document that describes it all.
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::within_timeout;
 
 use super::workbench;
 
@@ -26,14 +26,14 @@ async fn servers_tell_their_state_and_what_they_offer() {
 async fn a_server_of_which_a_caller_may_use_nothing_is_not_shown() {
     let server = workbench(&["--token", "ada=a="]).await;
     let headers = [("authorization", "Bearer a")];
-    let answer = server.request("GET", "/mcp/servers", &headers, b"").await.whole().await;
+    let answer = server.request("GET", "/mcp/servers", &headers, b"").await.read_body().await;
     assert_eq!(answer.json()["servers"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn readiness_waits_for_sources_that_are_starting() {
     let server = workbench(&["--odd", "mute", "--odd", "legacy-only"]).await;
-    let starting = soon("the sound one", async {
+    let starting = within_timeout("the sound one", async {
         loop {
             let answer = server.get("/ready").await;
             if answer.json()["starting"] == json!(["mute"]) {
@@ -68,7 +68,7 @@ async fn calls_are_counted_by_how_they_ended() {
     }
     server.execute("refuse", json!({})).await;
     server.execute("crash", json!({})).await;
-    let answer = soon("the counters", async {
+    let answer = within_timeout("the counters", async {
         loop {
             let answer = server.get("/metrics").await;
             if answer.text.contains(r#"end="failed",error="internal_error"} 1"#) {
@@ -104,7 +104,7 @@ async fn the_calls_of_a_crowd_are_all_answered_and_all_counted() {
     };
     futures_util::future::join_all((0..64).map(caller)).await;
     let line = r#"toolyard_calls_total{source="workbench",tool="count",end="succeeded",error=""} 640"#;
-    let text = soon("the counters", async {
+    let text = within_timeout("the counters", async {
         loop {
             let text = server.get("/metrics").await.text;
             if text.contains(line) {

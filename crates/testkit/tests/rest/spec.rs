@@ -208,7 +208,7 @@ async fn the_version_is_agreed_on() {
     let server = workbench(&[]).await;
     let ask = async |version: &str| {
         let headers = [("x-mcp-version", version)];
-        server.request("GET", "/mcp/tools?limit=1", &headers, b"").await.whole().await
+        server.request("GET", "/mcp/tools?limit=1", &headers, b"").await.read_body().await
     };
     assert_eq!(server.get("/mcp/tools?limit=1").await.header("x-mcp-version"), Some("1.0"));
     let fine = ask("1.0").await;

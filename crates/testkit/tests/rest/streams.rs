@@ -1,7 +1,7 @@
 //! Executions as events: refusals before they begin, ends of every kind, and readers that go away.
 
 use serde_json::json;
-use toolyard_testkit::harness::{Scratch, soon};
+use toolyard_testkit::harness::{Scratch, within_timeout};
 
 use super::workbench;
 
@@ -81,8 +81,8 @@ async fn a_reader_that_goes_away_cancels() {
     assert_eq!(telling.next().await.unwrap().name, "progress");
     let id = telling.head.header("x-execution-id").unwrap().to_owned();
     drop(telling);
-    traces.cancelled().await;
-    soon("the record", async {
+    traces.wait_cancelled().await;
+    within_timeout("the record", async {
         while server.get(&format!("/mcp/executions/{id}")).await.json()["state"] != "cancelled" {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
@@ -97,9 +97,9 @@ async fn a_caller_that_hangs_up_cancels_also_without_a_stream() {
     let traces = scratch.traces("call");
     tokio::select! {
         _ = server.execute("wait_until_cancelled", traces.arguments()) => panic!("it was answered"),
-        () = traces.started() => {}
+        () = traces.wait_started() => {}
     }
-    traces.cancelled().await;
+    traces.wait_cancelled().await;
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn one_that_is_detached_goes_on_and_can_be_asked_for() {
     assert_eq!((&shown["state"], &shown["progress"]["progress"]), (&json!("running"), &json!(1)));
     assert_eq!(shown.get("response"), None);
     server.execute("open", json!({"gate": "g", "n": 2})).await;
-    let done = soon("the end", async {
+    let done = within_timeout("the end", async {
         loop {
             let shown = server.get(&path).await.json();
             if shown["state"] != "running" {
@@ -145,7 +145,7 @@ async fn a_reader_that_never_reads_does_not_stop_the_clock() {
     let telling =
         server.listen("/mcp/tools/flood/execute?detach=true", &json!({"params": {"n": 50_000_000}})).await;
     let path = format!("/mcp/executions/{}", telling.head.header("x-execution-id").unwrap());
-    let done = soon("the end", async {
+    let done = within_timeout("the end", async {
         loop {
             let shown = server.get(&path).await.json();
             if shown["state"] != "running" {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::within_timeout;
 
 use super::tree::{line, mark, marked, nothing_left, shell, start, stubborn, until_gone};
 
@@ -17,7 +17,7 @@ async fn a_server_ends_when_its_input_is_closed() {
     assert!(child.take_streams().is_none());
     stdin.write_all(b"this\n").await.unwrap();
     assert_eq!(line(&mut stdout).await, "got this");
-    assert_eq!(child.end(NOW * 5).await.words, "exited with code 7");
+    assert_eq!(child.stop(NOW * 5).await.description, "exited with code 7");
     nothing_left(&mark);
     assert_eq!(stdin.write_all(b"x").await.unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
 }
@@ -28,7 +28,7 @@ async fn a_server_that_does_not_care_for_its_input_is_asked_to_end() {
     let began = Instant::now();
     let child = shell("trap 'echo asked >&2; exit 3' TERM; sleep 1000 & wait", &mark);
     until_up(&mark, 2).await;
-    assert_eq!(child.end(Duration::from_millis(100)).await.words, "exited with code 3");
+    assert_eq!(child.stop(Duration::from_millis(100)).await.description, "exited with code 3");
     assert_eq!(child.stderr_tail(), ["asked"]);
     assert!(began.elapsed() < NOW * 10);
 }
@@ -38,7 +38,7 @@ async fn a_tree_that_does_not_listen_is_killed() {
     let mark = mark();
     let child = stubborn(&mark).await;
     let began = Instant::now();
-    assert_eq!(child.end(Duration::from_millis(100)).await.words, "was killed by signal 9");
+    assert_eq!(child.stop(Duration::from_millis(100)).await.description, "was killed by signal 9");
     assert!(began.elapsed() < NOW * 10, "{:?}", began.elapsed());
     nothing_left(&mark);
 }
@@ -48,7 +48,7 @@ async fn a_stopped_server_is_ended_too() {
     let mark = mark();
     let child = shell("kill -STOP $$; sleep 1000; :", &mark);
     until_up(&mark, 2).await;
-    assert_eq!(child.end(Duration::from_millis(100)).await.words, "was killed by signal 15");
+    assert_eq!(child.stop(Duration::from_millis(100)).await.description, "was killed by signal 15");
     nothing_left(&mark);
 }
 
@@ -67,31 +67,34 @@ fn the_end_of_the_runtime_ends_the_tree() {
     drop(runtime);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(until_gone(&mark));
-    assert_eq!(runtime.block_on(child.wait()).words, "was given up");
+    assert_eq!(runtime.block_on(child.wait()).description, "was given up");
 }
 
 #[tokio::test]
 async fn an_exit_is_told_with_its_code_and_its_last_words() {
     let mut child = shell("echo half a >&2; printf 'line' >&2; exit 1", "-");
     let (_stdin, mut stdout) = child.take_streams().unwrap();
-    assert_eq!(soon("the end", child.wait()).await.words, "exited with code 1");
-    assert_eq!(child.wait().await.words, "exited with code 1", "whoever asks later hears the same");
+    assert_eq!(within_timeout("the end", child.wait()).await.description, "exited with code 1");
+    assert_eq!(child.wait().await.description, "exited with code 1", "whoever asks later hears the same");
     assert_eq!(child.stderr_tail(), ["half a", "line"]);
     assert_eq!(stdout.read(&mut [0; 8]).await.unwrap(), 0);
-    assert_eq!(child.end(NOW).await.words, "exited with code 1");
+    assert_eq!(child.stop(NOW).await.description, "exited with code 1");
 }
 
 #[tokio::test]
 async fn a_server_that_exits_leaves_nothing_behind() {
     let mark = mark();
     let child = shell("setsid sh -c 'sleep 1000; :' sh $1 & sleep 0.2; exit 4", &mark);
-    assert_eq!(soon("the end", child.wait()).await.words, "exited with code 4");
+    assert_eq!(within_timeout("the end", child.wait()).await.description, "exited with code 4");
     nothing_left(&mark);
 }
 
 #[tokio::test]
 async fn a_signal_is_told_by_its_number() {
-    assert_eq!(soon("the end", shell("kill -SEGV $$", "-").wait()).await.words, "was killed by signal 11");
+    assert_eq!(
+        within_timeout("the end", shell("kill -SEGV $$", "-").wait()).await.description,
+        "was killed by signal 11"
+    );
 }
 
 #[tokio::test]
@@ -99,7 +102,7 @@ async fn of_much_noise_the_end_is_kept() {
     let child =
         start("python3", &["-c", "import sys\nfor n in range(200000): print('line', n, file=sys.stderr)"]);
     let child = child.unwrap();
-    assert_eq!(soon("the end", child.wait()).await.words, "exited with code 0");
+    assert_eq!(within_timeout("the end", child.wait()).await.description, "exited with code 0");
     let tail = child.stderr_tail();
     assert_eq!((tail.len(), tail[0].as_str(), tail[199].as_str()), (200, "line 199800", "line 199999"));
 }

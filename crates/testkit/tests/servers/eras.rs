@@ -9,7 +9,7 @@ use toolyard_hub::{
     CallContext, CallRequest, CallTarget, ClientEra, Principal, SourceCommand, SourceName, SourceState, Yard,
     YardScope,
 };
-use toolyard_testkit::harness::{Scratch, soon};
+use toolyard_testkit::harness::{Scratch, within_timeout};
 use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
@@ -38,7 +38,7 @@ impl Server {
     }
 
     async fn until(&self, state: SourceState) {
-        soon(&format!("the server to be {state:?}"), async {
+        within_timeout(&format!("the server to be {state:?}"), async {
             while self.yard.status(&SourceName::new("odd")).unwrap().state != state {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -63,13 +63,13 @@ impl Server {
         let what = CallTarget::Tool { name: tool.to_owned(), arguments: None };
         let context = CallContext { era, ..CallContext::default() };
         let request = CallRequest { context, ..CallRequest::new(what, Principal::owner()) };
-        let outcome = soon("a call", self.yard.call(request)).await.unwrap();
+        let outcome = within_timeout("a call", self.yard.call(request)).await.unwrap();
         let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
         body["content"][0]["text"].clone()
     }
 
     fn offers(&self, era: ClientEra, tool: &str) -> bool {
-        self.yard.catalog_in(era).tools().iter().any(|offered| offered.raw_name == tool)
+        self.yard.catalog_for_era(era).tools().iter().any(|offered| offered.raw_name == tool)
     }
 }
 
@@ -89,7 +89,7 @@ async fn the_legacy_side_of_a_process_is_another_process_which_comes_and_goes_wi
     }
     server.yard.manage(&Principal::owner(), "odd", SourceCommand::Disable).unwrap();
     server.until(SourceState::Disabled).await;
-    soon("both processes to end", async {
+    within_timeout("both processes to end", async {
         while server.processes() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, BufReader};
-use toolyard_testkit::harness::{Process, soon};
+use toolyard_testkit::harness::{Process, within_timeout};
 
 use super::KEPT;
 use super::tree::{STUBBORN, mark, marked, nothing_left, stubborn, until_gone};
@@ -13,13 +13,13 @@ async fn parent(script: &[&str], mark: &str, size: usize) -> Process {
     let words = [&["parent", "--"], script, &[mark]].concat();
     let (process, _stdin, stdout) = Process::start(KEPT, &words);
     let mut lines = BufReader::new(stdout).lines();
-    soon("the keeper's id", lines.next_line()).await.unwrap().unwrap();
+    within_timeout("the keeper's id", lines.next_line()).await.unwrap().unwrap();
     let all = async {
         while marked(mark).len() < size + 1 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the whole tree", all).await;
+    within_timeout("the whole tree", all).await;
     process
 }
 
@@ -54,7 +54,7 @@ async fn when_the_keeper_is_killed_its_session_is_ended() {
     }
     let kill = format!("kill -KILL {}", child.id());
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    assert_eq!(soon("the end", child.wait()).await.words, "lost its keeper to signal 9");
+    assert_eq!(within_timeout("the end", child.wait()).await.description, "lost its keeper to signal 9");
     until_gone(&mark).await;
 }
 
@@ -65,6 +65,6 @@ async fn a_server_that_is_killed_takes_its_own_children_with_it() {
     let server = marked(&mark).into_iter().filter(|pid| *pid != child.id()).min().unwrap();
     let kill = format!("kill -KILL {server}");
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    assert_eq!(soon("the end", child.wait()).await.words, "was killed by signal 9");
+    assert_eq!(within_timeout("the end", child.wait()).await.description, "was killed by signal 9");
     nothing_left(&mark);
 }

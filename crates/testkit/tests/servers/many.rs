@@ -1,7 +1,7 @@
 //! Many servers at once, and what each costs.
 
 use tokio::io::AsyncReadExt;
-use toolyard_testkit::harness::{Process, soon};
+use toolyard_testkit::harness::{Process, within_timeout};
 
 use super::KEPT;
 use super::tree::{line, mark, nothing_left, shell};
@@ -14,7 +14,7 @@ async fn fifty_at_once_leave_no_process_and_no_descriptor() {
     let (mut process, _stdin, mut stdout) =
         Process::start(KEPT, &["crowd", "50", "--", "sh", "-c", script, "sh", &mark]);
     let mut said = String::new();
-    soon("the crowd", stdout.read_to_string(&mut said)).await.unwrap();
+    within_timeout("the crowd", stdout.read_to_string(&mut said)).await.unwrap();
     assert_eq!(process.exit().await, Some(0), "{}", process.stderr());
     let (before, after) = said.trim().split_once(' ').unwrap();
     assert_eq!(before, after);

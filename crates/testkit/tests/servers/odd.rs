@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
-use toolyard_testkit::harness::{Client, Over, Process, Version, soon};
+use toolyard_testkit::harness::{Client, Over, Process, Version, within_timeout};
 
 use super::ODD;
 
@@ -64,7 +64,7 @@ impl Plain {
     /// The next line; nothing at the end.
     async fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
-        let read = soon("a line", self.stdout.read_until(b'\n', &mut line)).await.unwrap();
+        let read = within_timeout("a line", self.stdout.read_until(b'\n', &mut line)).await.unwrap();
         (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
     }
 

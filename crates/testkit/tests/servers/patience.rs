@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{CallTarget, ClientCapabilities, ErrorKind, SourceName, SourceState, Yard};
 use toolyard_sdk::testing::{TestCaller, TestReport};
-use toolyard_testkit::harness::{Server, soon};
+use toolyard_testkit::harness::{Server, within_timeout};
 use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext, UrlKind, UrlSettings};
 
 use super::ODD;
@@ -15,7 +15,7 @@ use super::tree::{command, keeper};
 
 async fn yard(transport: TransportSettings, silence: Duration) -> (Arc<Yard>, Arc<Upstream>) {
     let settings =
-        ServerSettings { call_time: silence, ..ServerSettings::new(SourceName::new("server"), transport) };
+        ServerSettings { call_timeout: silence, ..ServerSettings::new(SourceName::new("server"), transport) };
     let common = UpstreamContext::new(keeper(), to_raw(&json!({"name": "test", "version": "1"}))).unwrap();
     let upstream = Upstream::start(settings, common);
     let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
@@ -24,13 +24,17 @@ async fn yard(transport: TransportSettings, silence: Duration) -> (Arc<Yard>, Ar
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the server", ready).await;
+    within_timeout("the server", ready).await;
     (yard, upstream)
 }
 
 async fn call(yard: &Arc<Yard>, tool: &str, arguments: Value) -> TestReport {
     let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(to_raw(&arguments)) };
-    soon("the call", TestCaller::new().capabilities(ClientCapabilities::default()).request(yard, what)).await
+    within_timeout(
+        "the call",
+        TestCaller::new().capabilities(ClientCapabilities::default()).request(yard, what),
+    )
+    .await
 }
 
 #[tokio::test]

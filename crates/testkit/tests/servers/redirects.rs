@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{CallRequest, CallTarget, Principal, Secret, Source, SourceName, SourceState, Yard};
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::within_timeout;
 use toolyard_testkit::web::Web;
 use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamContext, UrlKind, UrlSettings};
 
@@ -38,7 +38,7 @@ async fn listener() -> (String, Arc<Mutex<Vec<String>>>) {
 #[tokio::test]
 async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_it() {
     for status in ["307 Temporary Redirect", "308 Permanent Redirect"] {
-        for kind in [UrlKind::Any, UrlKind::OldSse] {
+        for kind in [UrlKind::Any, UrlKind::LegacySse] {
             let (elsewhere, heard) = listener().await;
             let server = Web::start(Web::answer(status, &format!("location: {elsewhere}\r\n"), "")).await;
             let headers = BTreeMap::from([
@@ -55,7 +55,7 @@ async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_
                     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
                 }
             };
-            soon("the server to be given up", settled).await;
+            within_timeout("the server to be given up", settled).await;
             assert_eq!(*heard.lock(), [""; 0], "{status} {kind:?}");
             let status = upstream.status();
             let told = format!("{status:?}");
@@ -79,7 +79,7 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
         let me = to_raw(&json!({"name": "test", "version": "1"}));
         let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
         let yard = Yard::with_sources([Arc::clone(&upstream) as _]);
-        soon("the server", async {
+        within_timeout("the server", async {
             while upstream.status().state != SourceState::Ready {
                 tokio::time::sleep(std::time::Duration::from_millis(10)).await;
             }
@@ -96,7 +96,7 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
             arguments: Some(to_raw(&json!({"key": "s3cret"}))),
         };
         let request = CallRequest { headers, ..CallRequest::new(what, Principal::owner()) };
-        let error = soon("the call", yard.call(request)).await.unwrap_err();
+        let error = within_timeout("the call", yard.call(request)).await.unwrap_err();
         let heard = heard.lock().clone();
         let secrets = ["x-tenant", "authorization", "cookie", "mcp-session-id", "s3cret"];
         let arrived = |name: &&str| heard.iter().any(|request| request.to_ascii_lowercase().contains(name));

@@ -13,7 +13,7 @@ use toolyard_hub::{
     ErrorKind, HubError, Outcome, Principal, Question, QuestionBatch, QuestionKind, RawAnswers, SourceName,
     SourceState, Yard,
 };
-use toolyard_testkit::harness::{soon, until_equal};
+use toolyard_testkit::harness::{until_equal, within_timeout};
 use toolyard_upstream::{Era, ServerSettings, SessionSharing, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
@@ -41,7 +41,7 @@ impl Server {
         let me = to_raw(&json!({"name": "test", "version": "1"}));
         let upstream = Upstream::start(settings, UpstreamContext::new(keeper(), me).unwrap());
         let server = Self { yard: Yard::with_sources([Arc::clone(&upstream) as _]), upstream, mark };
-        soon("the server", async {
+        within_timeout("the server", async {
             while server.yard.status(&SourceName::new("odd")).unwrap().state != SourceState::Ready {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -138,7 +138,7 @@ impl Asked {
 
 impl Called {
     async fn asked(&mut self) -> Asked {
-        match soon("a question", self.updates.recv()).await {
+        match within_timeout("a question", self.updates.recv()).await {
             Some(CallerUpdate::Ask(QuestionBatch { mut questions, reply })) if questions.len() == 1 => {
                 Asked { question: questions.remove(0), reply }
             }
@@ -147,7 +147,7 @@ impl Called {
     }
 
     async fn outcome(mut self) -> (Result<Value, HubError>, bool) {
-        let outcome = soon("an outcome", &mut self.task).await.unwrap();
+        let outcome = within_timeout("an outcome", &mut self.task).await.unwrap();
         let mut was_asked = false;
         while let Ok(update) = self.updates.try_recv() {
             was_asked |= matches!(update, CallerUpdate::Ask(_));

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use toolyard_hub::Secret;
-use toolyard_testkit::harness::{Scratch, soon};
+use toolyard_testkit::harness::{Scratch, within_timeout};
 use toolyard_upstream::{Child, CommandSettings, EnvInheritance, ProcessEnvironment, SupervisorCommand};
 
 use super::KEPT;
@@ -25,7 +25,7 @@ async fn what_only_the_system_can_refuse_is_told_in_its_words() {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let child = start(&script, &[]).unwrap();
     let why = format!("could not be started: {script}: No such file or directory (os error 2)");
-    assert_eq!(soon("the end", child.wait()).await.words, why);
+    assert_eq!(within_timeout("the end", child.wait()).await.description, why);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{AllowList, CallRequest, CallTarget, Permissions, Principal, SourceName, Yard};
 use toolyard_tester::{Tester, TesterServer, TesterSettings, TesterSharing};
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 use toolyard_testkit::web::{Web, What as Says};
 use toolyard_upstream::{ServerSettings, TransportSettings, UpstreamContext, UrlKind, UrlSettings};
 
@@ -77,7 +77,7 @@ fn port(url: &str) -> &str {
 
 #[tokio::test]
 async fn connecting_by_address_needs_connect_and_for_an_inside_address_connect_inside() {
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let stage = Stage::new([]);
     let port = port(&server.url);
     for host in ["127.0.0.1", "localhost", "LOCALHOST.", "127.1", "2130706433", "[::ffff:127.0.0.1]", "0"] {
@@ -93,7 +93,7 @@ async fn connecting_by_address_needs_connect_and_for_an_inside_address_connect_i
 
 #[tokio::test]
 async fn an_address_of_a_configured_server_needs_its_permissions_however_it_is_written() {
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let stage = Stage::new([at("vault", &server.url, &["admin"])]);
     let port = port(&server.url);
     let anywhere = who(&["connect", "connect-inside", "spawn"]);
@@ -124,7 +124,7 @@ async fn an_address_of_a_configured_server_needs_its_permissions_however_it_is_w
 
 #[tokio::test]
 async fn a_configured_server_that_a_principal_does_not_see_is_like_an_address_where_nothing_listens() {
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let stage = Stage::new([at("vault", &server.url, &[])]);
     let seen = AllowList { sources: Some(vec!["mcp-test-mcp".into()]), tools: None };
     let blind = who(&["connect", "connect-inside", "manage"]).with_allow_list(seen.clone());
@@ -187,7 +187,7 @@ async fn errors_about_strangers_are_all_the_same_for_callers_that_may_not_spawn(
 
 #[tokio::test]
 async fn what_a_stranger_says_against_the_rules_is_counted_and_not_repeated() {
-    let server = nearby(Kind::Noisy).await.unwrap();
+    let server = start_in_process(Kind::Noisy).await.unwrap();
     let stage = Stage::new([]);
     for (guest, sees) in [(who(&["connect", "connect-inside"]), false), (Principal::owner(), true)] {
         let connected = stage.uses(&guest, "connect_to_server", json!({"url": server.url})).await;
@@ -205,14 +205,14 @@ async fn what_a_stranger_says_against_the_rules_is_counted_and_not_repeated() {
 
 #[tokio::test]
 async fn errors_of_a_connected_stranger_are_hidden_as_well() {
-    let server = nearby(Kind::ModernOnly).await.unwrap();
+    let server = start_in_process(Kind::ModernOnly).await.unwrap();
     let front = Web::start(Says::Server(server.url.split('/').nth(2).unwrap().to_owned())).await;
     let stage = Stage::new([]);
     for (guest, sees) in [(who(&["connect", "connect-inside"]), false), (Principal::owner(), true)] {
-        front.turn(Says::Server(server.url.split('/').nth(2).unwrap().to_owned()));
+        front.switch(Says::Server(server.url.split('/').nth(2).unwrap().to_owned()));
         let answer = stage.uses(&guest, "connect_to_server", json!({"url": front.url()})).await;
         assert_eq!(answer["success"], true, "{answer:#}");
-        front.turn(Web::answer("503 Service Unavailable", "", "the body of a stranger"));
+        front.switch(Web::answer("503 Service Unavailable", "", "the body of a stranger"));
         // The first one may meet a connection that broke when the server changed.
         stage.uses(&guest, "list_tools", json!({})).await;
         let answer = stage.uses(&guest, "list_tools", json!({})).await;
@@ -226,7 +226,7 @@ async fn errors_of_a_connected_stranger_are_hidden_as_well() {
 
 #[tokio::test]
 async fn a_permission_that_was_taken_away_ends_the_use_of_an_open_connection() {
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let stage = Stage::new([]);
     let as_id = |held: &[&str]| {
         Principal::new("ann", Permissions::Only(held.iter().map(|&name| name.to_owned()).collect()))

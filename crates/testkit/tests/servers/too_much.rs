@@ -8,8 +8,8 @@ use serde_json::json;
 use toolyard_hub::json::to_raw;
 use toolyard_hub::{CallTarget, ClientCapabilities, DefinitionLimits, Source, SourceName, SourceState, Yard};
 use toolyard_sdk::testing::{TestCaller, TestReport};
-use toolyard_testkit::harness::soon;
-use toolyard_testkit::odd::{self, nearby};
+use toolyard_testkit::harness::within_timeout;
+use toolyard_testkit::odd::{self, start_in_process};
 use toolyard_upstream::{
     CredentialPolicy, DirectConnection, ServerListKind, ServerSettings, TransportSettings, Upstream,
     UpstreamContext, UrlKind, UrlSettings,
@@ -57,7 +57,7 @@ impl House {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        soon("a call that works", calling).await;
+        within_timeout("a call that works", calling).await;
     }
 
     async fn stop(self) {
@@ -76,11 +76,11 @@ async fn until(upstream: &Upstream, what: &str, fits: impl Fn(&Upstream) -> bool
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    soon(what, waiting).await;
+    within_timeout(what, waiting).await;
 }
 
 async fn settled(upstream: &Upstream) {
-    until(upstream, "the server to settle", |upstream| upstream.status().settled).await;
+    until(upstream, "the server to settle", |upstream| upstream.status().startup_complete).await;
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_message_above_the_limit_is_refused_and_the_next_call_works() {
     house.common.message_bytes.store(MEGABYTE, Ordering::Relaxed);
     let over_stdio = house.start("huge", "huge");
     settled(&over_stdio).await;
-    let server = nearby(odd::Kind::Huge).await.unwrap();
+    let server = start_in_process(odd::Kind::Huge).await.unwrap();
     let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
     let settings = ServerSettings::new(SourceName::new("web"), TransportSettings::Url(url));
     let over_http = Upstream::start(settings, house.common.clone());
@@ -184,7 +184,7 @@ async fn a_message_above_the_limit_over_the_old_transport_is_refused_and_the_nex
     let mut house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
     house.common.message_bytes.store(MEGABYTE, Ordering::Relaxed);
     let server = over_old_sse(2 * MEGABYTE).await;
-    let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::OldSse };
+    let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::LegacySse };
     let settings = ServerSettings::new(SourceName::new("old"), TransportSettings::Url(url));
     let upstream = Upstream::start(settings, house.common.clone());
     house.yard.add(Arc::clone(&upstream) as _);
@@ -201,7 +201,7 @@ async fn a_message_above_the_limit_over_the_old_transport_is_refused_and_the_nex
 #[tokio::test]
 async fn a_connection_for_testing_obeys_the_same_limits() {
     let house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
-    let server = nearby(odd::Kind::EndlessPages).await.unwrap();
+    let server = start_in_process(odd::Kind::EndlessPages).await.unwrap();
     let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
     let settings = ServerSettings::new(SourceName::new("tested"), TransportSettings::Url(url));
     let abilities = ClientCapabilities::default();
@@ -229,7 +229,7 @@ async fn a_server_that_hangs_while_it_is_listed_again_does_not_delay_the_end() {
             }
         }
     };
-    soon("the second list", hung).await;
+    within_timeout("the second list", hung).await;
     let stopping = tokio::time::timeout(Duration::from_secs(10), hangs.stop()).await;
     stopping.expect("the end waits for a list");
     drop(hangs);

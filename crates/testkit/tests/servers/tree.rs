@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::within_timeout;
 use toolyard_upstream::{
     Child, CommandSettings, EnvInheritance, ProcessEnvironment, SpawnError, SupervisorCommand,
 };
@@ -41,7 +41,7 @@ pub(super) async fn until_gone(mark: &str) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the processes to be gone", gone).await;
+    within_timeout("the processes to be gone", gone).await;
 }
 
 pub(super) fn keeper() -> SupervisorCommand {
@@ -75,7 +75,7 @@ pub(super) fn shell(script: &str, mark: &str) -> Child {
 /// The first line that comes.
 pub(super) async fn line(from: impl AsyncRead + Unpin) -> String {
     let mut lines = BufReader::new(from).lines();
-    soon("a line", lines.next_line()).await.unwrap().unwrap()
+    within_timeout("a line", lines.next_line()).await.unwrap().unwrap()
 }
 
 /// A program that starts the worst of children: one in a session of its own, one that ignores every polite signal,

@@ -11,7 +11,7 @@ use toolyard_hub::{
     SourceStatus, TranscriptDirection, Yard, YardLimits, YardSettings,
 };
 use toolyard_sdk::testing::{TestCaller, TestReport};
-use toolyard_testkit::harness::soon;
+use toolyard_testkit::harness::within_timeout;
 use toolyard_upstream::{ServerSettings, SessionSharing, TransportSettings, Upstream, UpstreamContext};
 
 use super::ODD;
@@ -40,7 +40,7 @@ impl Servers {
         // The shell is replaced by the server, and leaves the mark among its arguments behind.
         let transport = command("sh", &["-c", r#""$1" "$2" stdio"#, "sh", ODD, kind, mark]);
         let settings = ServerSettings {
-            call_time: Duration::from_secs(20),
+            call_timeout: Duration::from_secs(20),
             sessions,
             ..ServerSettings::new(SourceName::new(name), TransportSettings::Command(transport))
         };
@@ -97,12 +97,12 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
         servers.add(kind, kind, &mark);
     }
     // One of them never settles: the first list does not wait for it longer than it was told to.
-    servers.yard.settle(Duration::from_secs(3)).await;
+    servers.yard.wait_for_startup(Duration::from_secs(3)).await;
     let listed = names(&servers.yard);
     for at in 0..6 {
         assert!(listed.contains(&format!("mcp__sound{at}__echo")), "{listed:?}");
     }
-    assert!(!servers.yard.is_settled());
+    assert!(!servers.yard.is_startup_complete());
 
     // Calls that hang use up their own server's places and nobody else's.
     let hung: Vec<_> = (0..12)
@@ -171,7 +171,7 @@ async fn a_private_session_that_dies_is_replaced() {
     assert_eq!(own.len(), 1);
     // When it dies, the call under way fails, and the next one gets another.
     kill(own[0]);
-    soon("another process", async {
+    within_timeout("another process", async {
         while asked().await.outcome.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -235,7 +235,7 @@ async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
     assert_eq!(servers.call("echo", json!({"text": "still there"})).await.error_kind(), None);
     assert_eq!(marked(&mark), before);
     servers.yard.manage(&owner, "server", SourceCommand::Reconnect).unwrap();
-    soon("another process", async {
+    within_timeout("another process", async {
         while marked(&mark).iter().all(|pid| before.contains(pid)) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -272,7 +272,7 @@ async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() 
                 return;
             }
             let text = format!("{name}-{at}");
-            let report = soon("a call", servers.call("echo", json!({"text": text}))).await;
+            let report = within_timeout("a call", servers.call("echo", json!({"text": text}))).await;
             match report.outcome {
                 Ok(outcome) => {
                     assert!(outcome.body.get().contains(&text), "a wrong answer: {}", outcome.body);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proc_macro2::Span;
-use syn::{Attribute, Ident, Item, Visibility};
+use syn::{Attribute, Ident, ImplItem, Item, TraitItem, Visibility};
 
 use super::super::{File, check, crate_of, holds, is_any};
 
@@ -48,6 +48,19 @@ const FORBIDDEN_TYPES: [&str; 20] = [
     "Seen", "Slot", "Thing", "Told", "Trouble", "Wanted", "Way", "What", "Which",
 ];
 
+/// Function names that are grammar alone, or metaphors.
+const FORBIDDEN_FUNCTIONS: [&str; 32] = [
+    "again", "alone", "among", "asked", "attend", "beside", "both", "cannot", "confess", "dress", "either",
+    "fine", "found", "go", "gone", "hear", "heard", "here", "kept", "meet", "mend", "minds", "of", "said",
+    "seen", "shelf", "told", "twice", "vouch", "wanted", "whom", "wrong",
+];
+
+/// A function or method, and where it is.
+struct Function {
+    name: String,
+    place: String,
+}
+
 /// A type definition: its name, where it is, and whether other modules can see it.
 struct Definition {
     name: String,
@@ -79,6 +92,11 @@ fn forbidden_names(files: &[File]) -> Vec<String> {
     for Definition { name, place, .. } in definitions(files) {
         if FORBIDDEN_TYPES.contains(&name.as_str()) {
             broken.push(format!("{place}: `{name}` says nothing: use a noun for what it holds"));
+        }
+    }
+    for Function { name, place } in functions(files) {
+        if FORBIDDEN_FUNCTIONS.contains(&name.as_str()) {
+            broken.push(format!("{place}: `fn {name}` says nothing: use a verb for what it does"));
         }
     }
     broken
@@ -131,6 +149,50 @@ fn collect(path: &str, items: &[Item], found: &mut Vec<Definition>) {
     }
 }
 
+fn functions(files: &[File]) -> Vec<Function> {
+    let mut found = Vec::new();
+    for file in shipped(files) {
+        if let Ok(parsed) = syn::parse_file(&file.text) {
+            collect_functions(&file.path, &parsed.items, &mut found);
+        }
+    }
+    found
+}
+
+/// Without implementations of traits: their methods are named where the trait is.
+fn collect_functions(path: &str, items: &[Item], found: &mut Vec<Function>) {
+    let mut add =
+        |name: &Ident| found.push(Function { name: name.to_string(), place: at(path, name.span()) });
+    for item in items {
+        match item {
+            Item::Fn(function) => add(&function.sig.ident),
+            Item::Impl(block) if block.trait_.is_none() => {
+                for item in &block.items {
+                    if let ImplItem::Fn(method) = item {
+                        add(&method.sig.ident);
+                    }
+                }
+            }
+            Item::Trait(definition) => {
+                for item in &definition.items {
+                    if let TraitItem::Fn(method) = item {
+                        add(&method.sig.ident);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for item in items {
+        if let Item::Mod(module) = item
+            && let Some((_, items)) = &module.content
+            && !is_for_tests(&module.attrs)
+        {
+            collect_functions(path, items, found);
+        }
+    }
+}
+
 fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -171,4 +233,7 @@ fn a_forbidden_name_is_found() {
     let broken = ["crates/serve/src/door.rs: a module is not called `door`, but: auth"];
     check(forbidden_names, "crates/serve/src/door.rs", "//! a\n", &broken);
     check(forbidden_names, "crates/serve/src/auth.rs", "//! a\n", &[]);
+    let text = "//! a\nimpl A {\n    fn of() {}\n}\nimpl B for A {\n    fn hear() {}\n}\nfn of_kind() {}\n";
+    let broken = ["crates/hub/src/a.rs:3: `fn of` says nothing: use a verb for what it does"];
+    check(forbidden_names, "crates/hub/src/a.rs", text, &broken);
 }

@@ -95,7 +95,7 @@ async fn nothing_but_a_handshake_is_answered_before_it() {
         let wrong = r#"{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":7}}"#;
         assert_eq!(line.exchange(wrong).await.code(), -32602, "{version}");
         line.exchange(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await.result();
-        let mut client = Client::on(line, version).await;
+        let mut client = Client::over_stdio(line, version).await;
         works(&mut client).await;
     }
 }

@@ -12,9 +12,9 @@ async fn a_cancelled_request_ends_its_tool_and_has_no_answer_on_stdio() {
         let traces = scratch.traces("call");
         let mut client = probe(Over::Stdio, version).await;
         let call = client.begin_call("wait_until_cancelled", traces.arguments()).await;
-        traces.started().await;
+        traces.wait_started().await;
         client.cancel(&call.id).await;
-        traces.cancelled().await;
+        traces.wait_cancelled().await;
         let after = client.ask("tools/list", "{}").await;
         assert!(after.said.is_empty(), "{version}: {:?}", after.said);
     }
@@ -28,9 +28,9 @@ async fn a_cancelled_request_ends_its_tool_and_has_no_answer_on_legacy_http() {
 
         let pending = scratch.traces("pending");
         let call = client.begin_call("wait_until_cancelled", pending.arguments()).await;
-        pending.started().await;
+        pending.wait_started().await;
         client.cancel(&call.id).await;
-        pending.cancelled().await;
+        pending.wait_cancelled().await;
         let reply = call.reply().await;
         assert_eq!((reply.status, reply.text().await.as_str()), (202, ""), "{version}");
 
@@ -38,7 +38,7 @@ async fn a_cancelled_request_ends_its_tool_and_has_no_answer_on_legacy_http() {
         let mut call = client.begin_watched_call("wait_until_cancelled", streaming.arguments(), "t").await;
         assert_eq!(call.next().await.unwrap().method(), Some("notifications/progress"), "{version}");
         client.cancel(&call.id).await;
-        streaming.cancelled().await;
+        streaming.wait_cancelled().await;
         assert!(call.next().await.is_none(), "{version}");
     }
 }
@@ -50,9 +50,9 @@ async fn a_client_that_dies_ends_its_tool_and_its_server_on_stdio() {
         let traces = scratch.traces("call");
         let mut client = probe_with(&["--drain", "60000"], Over::Stdio, version).await;
         client.begin_call("wait_until_cancelled", traces.arguments()).await;
-        traces.started().await;
-        client.line().vanish().await;
-        traces.cancelled().await;
+        traces.wait_started().await;
+        client.line().close_stdio().await;
+        traces.wait_cancelled().await;
         assert_eq!(client.line().process().await.exit().await, Some(0), "{version}");
     }
 }
@@ -67,9 +67,9 @@ async fn a_client_process_that_is_killed_ends_its_tool() {
     let script = r#"cd "$1" && mkfifo in out && ("$0" stdio --yard probe --drain 60000 <in >out &)
         exec 3>in 4<out && cat request >&3 && exec sleep 600"#;
     let (mut client, _stdin, _stdout) = Process::start("sh", &["-c", script, FIXTURE, &directory]);
-    traces.started().await;
+    traces.wait_started().await;
     client.kill().await;
-    traces.cancelled().await;
+    traces.wait_cancelled().await;
 }
 
 #[tokio::test]
@@ -78,9 +78,9 @@ async fn a_tool_that_outlasts_the_drain_time_is_cancelled_on_stdio() {
     let traces = scratch.traces("call");
     let mut client = probe_with(&["--drain", "200"], Over::Stdio, Version::V2026_07_28).await;
     client.begin_call("wait_until_cancelled", traces.arguments()).await;
-    traces.started().await;
-    client.line().hang_up().await;
-    traces.cancelled().await;
+    traces.wait_started().await;
+    client.line().close_stdin().await;
+    traces.wait_cancelled().await;
     assert_eq!(client.line().process().await.exit().await, Some(0));
 }
 
@@ -91,9 +91,9 @@ async fn a_client_that_hangs_up_before_anything_was_said_ends_its_tool_on_http()
         let traces = scratch.traces("call");
         let mut client = probe(Over::Http, version).await;
         let call = client.begin_call("wait_until_cancelled", traces.arguments()).await;
-        traces.started().await;
+        traces.wait_started().await;
         drop(call);
-        traces.cancelled().await;
+        traces.wait_cancelled().await;
         client.ask("tools/list", "{}").await.answer.result();
     }
 }
@@ -106,7 +106,7 @@ async fn a_modern_client_that_leaves_its_stream_ends_its_tool() {
     let mut call = client.begin_watched_call("wait_until_cancelled", traces.arguments(), "t").await;
     assert_eq!(call.next().await.unwrap().params()["message"], "waiting");
     drop(call);
-    traces.cancelled().await;
+    traces.wait_cancelled().await;
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_legacy_client_that_leaves_its_stream_may_come_back_for_a_while() {
         call.next().await.unwrap();
         let left = tokio::time::Instant::now();
         drop(call);
-        traces.cancelled().await;
+        traces.wait_cancelled().await;
         assert!(left.elapsed().as_millis() >= 390, "{version}: after {:?}", left.elapsed());
     }
 }

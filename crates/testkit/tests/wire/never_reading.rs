@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
-use toolyard_testkit::harness::{Client, Process, Version, soon};
+use toolyard_testkit::harness::{Client, Process, Version, within_timeout};
 
 use super::start::{FIXTURE, modern_call, server};
 
@@ -38,7 +38,7 @@ async fn a_flood_of_requests_that_nobody_reads_the_answers_of_stops_being_read()
     drop(stdin);
     let mut answers = BufReader::new(stdout).lines();
     let mut answered = 0;
-    while soon("the answers", answers.next_line()).await.unwrap().is_some() {
+    while within_timeout("the answers", answers.next_line()).await.unwrap().is_some() {
         answered += 1;
     }
     assert!(answered >= sent, "{answered} answers to {sent} requests");

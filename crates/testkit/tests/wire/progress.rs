@@ -17,7 +17,7 @@ async fn progress_comes_in_order_and_before_the_answer() {
             params
         };
         let expected = [step(1), step(2), step(3)];
-        let said = exchange.of("notifications/progress");
+        let said = exchange.notifications("notifications/progress");
         assert_eq!(said, expected.iter().collect::<Vec<_>>(), "{over:?} {version}");
         assert_eq!((exchange.said.len(), exchange.answer.content()), (3, "arrived"), "{over:?} {version}");
         let after = client.ask("tools/list", "{}").await;
@@ -42,7 +42,7 @@ async fn a_flood_of_progress_stays_in_order() {
         let mut client = probe(over, version).await;
         let exchange = client.begin_watched_call("flood", json!({"n": 2000}), "tok").await.finish().await;
         let values: Vec<i64> = exchange
-            .of("notifications/progress")
+            .notifications("notifications/progress")
             .into_iter()
             .map(|params| params["progress"].as_i64().unwrap())
             .collect();
@@ -67,7 +67,7 @@ async fn log_lines_come_at_the_level_that_was_asked_for() {
             (quiet, client.call("flood", json!({"n": 2})).await)
         };
         assert!(quiet.said.is_empty(), "{over:?} {version}: {:?}", quiet.said);
-        let lines: Vec<Value> = loud.of("notifications/message").into_iter().cloned().collect();
+        let lines: Vec<Value> = loud.notifications("notifications/message").into_iter().cloned().collect();
         let line = |text: &str| json!({"level": "info", "data": text});
         assert_eq!(lines, [line("line 1"), line("line 2")], "{over:?} {version}");
     }

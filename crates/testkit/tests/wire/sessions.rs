@@ -16,7 +16,7 @@ async fn deleting_a_session_cancels_its_calls_and_ends_its_streams() {
         call.next().await.unwrap();
         let deleted = client.send("DELETE", &client.own_headers("*/*"), Vec::new()).await;
         assert_eq!((deleted.status, deleted.text().await.as_str()), (204, ""), "{version}");
-        traces.cancelled().await;
+        traces.wait_cancelled().await;
         assert!(call.next().await.is_none(), "{version}");
         while standing.next().await.is_some() {}
 

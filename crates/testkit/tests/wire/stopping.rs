@@ -14,7 +14,7 @@ async fn a_call_that_has_said_nothing_yet_is_answered_before_the_end() {
         let mut arguments = traces.arguments();
         arguments["ms"] = json!(300);
         let call = client.begin_call("slow", arguments).await;
-        traces.started().await;
+        traces.wait_started().await;
         client.server().process().await.signal(Signal::Terminate);
         assert_eq!(call.finish().await.answer.content(), "at last", "{version}");
         assert_eq!(client.server().process().await.exit().await, Some(0), "{version}");
@@ -29,8 +29,8 @@ async fn calls_that_do_not_end_in_time_are_cancelled() {
         let mut client = probe_with(&["--drain", "200"], Over::Http, version).await;
         let _pending = client.begin_call("wait_until_cancelled", pending.arguments()).await;
         let _streaming = client.begin_watched_call("wait_until_cancelled", streaming.arguments(), "t").await;
-        pending.started().await;
-        streaming.started().await;
+        pending.wait_started().await;
+        streaming.wait_started().await;
         client.server().process().await.signal(Signal::Terminate);
         assert_eq!(client.server().process().await.exit().await, Some(0), "{version}");
         assert!(pending.is_cancelled() && streaming.is_cancelled(), "{version}");
@@ -45,7 +45,7 @@ async fn a_call_that_waits_for_an_answer_does_not_hold_up_the_end() {
         assert_eq!(asked.result()["resultType"], Value::from("input_required"));
         let code = match over {
             Over::Stdio => {
-                client.line().hang_up().await;
+                client.line().close_stdin().await;
                 client.line().process().await.exit().await
             }
             Over::Http => {

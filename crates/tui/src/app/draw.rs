@@ -29,18 +29,18 @@ impl App {
     fn paint(&mut self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         let mut canvas = Canvas { buffer, theme: self.world.theme, cursor: None };
         if area.width < LEAST.0 || area.height < LEAST.1 {
-            too_small(&mut canvas, area);
+            draw_too_small(&mut canvas, area);
             return None;
         }
         let (head, rest) = split_top(area, 1);
         let (rest, keys) = split_bottom(rest, 1);
         let (mut body, notice) = split_bottom(rest, 1);
-        self.draw_head(&mut canvas, head);
+        self.draw_header(&mut canvas, head);
         let over_log = matches!(self.screens.last(), Some(Screen::Log(_)));
         if self.tail && !over_log && body.height > 2 * TAIL {
             let (upper, tail) = split_bottom(body, TAIL);
             body = upper;
-            self.draw_tail(&mut canvas, tail);
+            self.draw_log_tail(&mut canvas, tail);
         }
         if let Some(screen) = self.screens.last_mut() {
             screen.draw(&mut canvas, body, &self.world);
@@ -49,7 +49,7 @@ impl App {
             canvas.cursor = None;
             popup.draw(&mut canvas, body, &self.world);
         }
-        if let Some(asking) = self.asking.first_mut() {
+        if let Some(asking) = self.questions.first_mut() {
             canvas.cursor = None;
             asking.draw(&mut canvas, body);
         }
@@ -65,7 +65,7 @@ impl App {
     }
 
     fn keys(&self) -> KeyHints {
-        match (self.asking.first(), &self.popup, self.screens.last()) {
+        match (self.questions.first(), &self.popup, self.screens.last()) {
             (Some(asking), _, _) => asking.keys(),
             (None, Some(popup), _) => popup.keys(),
             (None, None, Some(screen)) => screen.keys(&self.world),
@@ -73,12 +73,12 @@ impl App {
         }
     }
 
-    fn draw_head(&self, canvas: &mut Canvas<'_>, area: Rect) {
+    fn draw_header(&self, canvas: &mut Canvas<'_>, area: Rect) {
         let theme = canvas.theme;
         let sources = &self.world.yard.sources;
         let ready = sources.iter().filter(|(_, status)| status.state == SourceState::Ready).count();
         let running = self.world.calls.running_count();
-        let mut state = match self.world.away {
+        let mut state = match self.world.disconnected {
             Some(_) => "not connected".to_owned(),
             None => format!("{ready}/{} ready", sources.len()),
         };
@@ -108,7 +108,7 @@ impl App {
         }
         canvas.line(area, 0, &Line::from(spans));
         let right = u16::try_from(state_width).unwrap_or(0);
-        let style = match self.world.away {
+        let style = match self.world.disconnected {
             Some(_) => theme.bad(),
             None if ready == sources.len() => theme.dim(),
             None => theme.warn(),
@@ -117,7 +117,7 @@ impl App {
         canvas.text(corner, 0, &state, style);
     }
 
-    fn draw_tail(&self, canvas: &mut Canvas<'_>, area: Rect) {
+    fn draw_log_tail(&self, canvas: &mut Canvas<'_>, area: Rect) {
         canvas.rule(area, 0);
         let (_, area) = split_top(area, 1);
         let entries = self.world.log.entries();
@@ -149,7 +149,7 @@ fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &KeyHints) {
 }
 
 /// Says what is needed, in whatever room there is.
-fn too_small(canvas: &mut Canvas<'_>, area: Rect) {
+fn draw_too_small(canvas: &mut Canvas<'_>, area: Rect) {
     let said = format!("Toolyard needs {}x{}; this is {}x{}", LEAST.0, LEAST.1, area.width, area.height);
     for (row, line) in crate::text::wrap(&said, usize::from(area.width)).iter().enumerate() {
         canvas.text(area, row, line, canvas.theme.plain());

@@ -39,7 +39,7 @@ pub(super) fn build_root(schema: &Raw) -> Result<FormNode, String> {
     }
     let mut budget = MOST;
     let shared = Arc::new(root.clone());
-    let nodes = fields(&shared, &root, 0, &mut budget);
+    let nodes = build_fields(&shared, &root, 0, &mut budget);
     if budget == 0 {
         return Err(format!("the schema has more than {MOST} fields"));
     }
@@ -50,29 +50,29 @@ pub(super) fn build_root(schema: &Raw) -> Result<FormNode, String> {
 pub(super) fn build_item(root: &Arc<Value>, shape: &Arc<Value>, at: usize) -> FormNode {
     let name = at.to_string();
     let member = SchemaProperty { name: &name, required: true, schema: shape };
-    let mut node = field(root, member, 1, &mut MOST.clone());
+    let mut node = build_field(root, member, 1, &mut MOST.clone());
     // An item that was added is there, whatever it is.
     node.given = !matches!(node.kind, FormNodeKind::Choice { .. });
     node
 }
 
-fn fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> Vec<FormNode> {
+fn build_fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> Vec<FormNode> {
     let mut nodes = Vec::new();
     for member in properties(root, schema) {
         if *budget == 0 {
             break;
         }
         *budget -= 1;
-        nodes.push(field(root, member, depth, budget));
+        nodes.push(build_field(root, member, depth, budget));
     }
     nodes
 }
 
-fn field(root: &Arc<Value>, member: SchemaProperty<'_>, depth: usize, budget: &mut usize) -> FormNode {
+fn build_field(root: &Arc<Value>, member: SchemaProperty<'_>, depth: usize, budget: &mut usize) -> FormNode {
     let resolved = resolve_reference(root, member.schema);
     let words = parameter(root, member);
     let said = |key: &str| member.schema.get(key).or_else(|| resolved.get(key));
-    let kind = kind(root, resolved, depth, budget);
+    let kind = build_kind(root, resolved, depth, budget);
     let whole = member.required && matches!(kind, FormNodeKind::Members(_));
     let mut node = FormNode {
         name: member.name.to_owned(),
@@ -99,7 +99,7 @@ fn field(root: &Arc<Value>, member: SchemaProperty<'_>, depth: usize, budget: &m
     node
 }
 
-fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> FormNodeKind {
+fn build_kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> FormNodeKind {
     let json = || FormNodeKind::Json(Editor::single_line(""));
     if let Some((values, labels)) = choices(root, schema) {
         return FormNodeKind::Choice { values, labels, chosen: None };
@@ -138,7 +138,7 @@ fn kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usize) -> 
         Some("integer" | "number") => FormNodeKind::Number(Editor::single_line("")),
         Some("boolean") => FormNodeKind::Flag(false),
         Some("object") if depth < DEEPEST && !properties(root, schema).is_empty() => {
-            FormNodeKind::Members(fields(root, schema, depth + 1, budget))
+            FormNodeKind::Members(build_fields(root, schema, depth + 1, budget))
         }
         Some("array") => match schema.get("items") {
             Some(items) if items.is_object() && depth < DEEPEST => FormNodeKind::Items {

@@ -21,7 +21,7 @@ impl SchemaForm {
             true => self.draw_raw(canvas, body),
             false => self.draw_fields(canvas, body),
         }
-        self.draw_foot(canvas, foot);
+        self.draw_footer(canvas, foot);
         if self.picking.is_some() {
             self.draw_choices(canvas, area);
         }
@@ -134,7 +134,7 @@ impl SchemaForm {
                 &node.kind
         {
             let (_, column) = editor.visible_line(value_width);
-            canvas.cursor_at(area, line, 1 + label + column);
+            canvas.set_cursor(area, line, 1 + label + column);
         }
     }
 
@@ -190,15 +190,15 @@ impl SchemaForm {
         for (at, line) in editor.text().split('\n').enumerate().skip(first).take(height) {
             let room = usize::from(body.width);
             let here = at == row;
-            let (shown, place) = editor::visible(line, if here { column } else { 0 }, room);
+            let (shown, place) = editor::visible_window(line, if here { column } else { 0 }, room);
             canvas.text(body, at - first, &shown, canvas.theme.plain());
             if here {
-                canvas.cursor_at(body, at - first, place);
+                canvas.set_cursor(body, at - first, place);
             }
         }
     }
 
-    fn draw_foot(&self, canvas: &mut Canvas<'_>, area: Rect) {
+    fn draw_footer(&self, canvas: &mut Canvas<'_>, area: Rect) {
         canvas.rule(area, 0);
         let (_, area) = split_top(inset(area, 1), 1);
         let theme = canvas.theme;
@@ -207,9 +207,8 @@ impl SchemaForm {
         if self.raw.is_some() {
             match self.problems.as_slice() {
                 [] => lines.push(("✓ everything fits".to_owned(), theme.good())),
-                problems => lines.extend(
-                    problems.iter().map(|problem| (format!("✗ {}", problem.sentence()), theme.bad())),
-                ),
+                problems => lines
+                    .extend(problems.iter().map(|problem| (format!("✗ {}", problem.message()), theme.bad()))),
             }
         } else if let (Some(node), Some(row)) = (self.selected(), self.rows.get(self.pick.at)) {
             if let Some(problem) = self.problem(row, node) {
@@ -223,9 +222,9 @@ impl SchemaForm {
             let need = if node.required { "required" } else { "optional" };
             let kind = format!("{need}: {} {}", clean(&node.word), clean(&node.remarks));
             lines.extend(wrap(&kind, columns).into_iter().map(|line| (line, theme.dim())));
-        } else if self.tried {
+        } else if self.submit_attempted {
             lines.extend(
-                self.problems.iter().map(|problem| (format!("✗ {}", problem.sentence()), theme.bad())),
+                self.problems.iter().map(|problem| (format!("✗ {}", problem.message()), theme.bad())),
             );
         }
         for (row, (line, style)) in lines.iter().take(usize::from(area.height)).enumerate() {
@@ -235,7 +234,7 @@ impl SchemaForm {
 
     /// What is wrong with a field. That something is missing is no news until somebody tried to hand the form in.
     fn problem(&self, row: &FormRow, node: &FormNode) -> Option<&FieldProblem> {
-        let told = node.given || self.tried;
+        let told = node.given || self.submit_attempted;
         self.problems.iter().find(|problem| told && problem.pointer == row.pointer)
     }
 
@@ -250,7 +249,7 @@ impl SchemaForm {
             let (head, list) = split_top(inside, 1);
             let (typed, column) = picking.filter.visible_line(usize::from(head.width).saturating_sub(2));
             canvas.text(head, 0, &format!("/ {typed}"), canvas.theme.dim());
-            canvas.cursor_at(head, 0, 2 + column);
+            canvas.set_cursor(head, 0, 2 + column);
             let window = picking.pick.window(shown.len(), usize::from(list.height));
             for (line, at) in window.clone().enumerate() {
                 if at == picking.pick.at {

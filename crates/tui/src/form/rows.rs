@@ -21,19 +21,19 @@ pub(super) enum FormRowKind {
 
 pub(super) fn rows(root: &FormNode) -> Vec<FormRow> {
     let mut rows = Vec::new();
-    below(root, &mut Vec::new(), "", &mut rows);
+    push_child_rows(root, &mut Vec::new(), "", &mut rows);
     rows.push(FormRow { path: Vec::new(), pointer: String::new(), role: FormRowKind::Button });
     rows
 }
 
-fn below(node: &FormNode, path: &mut Vec<usize>, pointer: &str, rows: &mut Vec<FormRow>) {
+fn push_child_rows(node: &FormNode, path: &mut Vec<usize>, pointer: &str, rows: &mut Vec<FormRow>) {
     for (at, child) in node.children().iter().enumerate() {
         path.push(at);
         let pointer = format!("{pointer}/{}", child.name.replace('~', "~0").replace('/', "~1"));
         rows.push(FormRow { path: path.clone(), pointer: pointer.clone(), role: FormRowKind::Field });
         // What is not given has nothing inside.
         if child.given {
-            below(child, path, &pointer, rows);
+            push_child_rows(child, path, &pointer, rows);
             if let FormNodeKind::Items { .. } = child.kind {
                 rows.push(FormRow { path: path.clone(), pointer, role: FormRowKind::Add });
             }

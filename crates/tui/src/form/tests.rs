@@ -27,8 +27,8 @@ fn types(form: &mut SchemaForm, text: &str) {
 /// What handing it in gives: the value, or what is wrong.
 fn handed_in(form: &mut SchemaForm) -> Result<String, String> {
     match form.press(KeyPress::Ctrl('s')) {
-        FormAction::HandIn(raw) => Ok(raw.get().to_owned()),
-        FormAction::Wrong(why) => Err(why),
+        FormAction::Submit(raw) => Ok(raw.get().to_owned()),
+        FormAction::Invalid(why) => Err(why),
         other => panic!("{other:?}"),
     }
 }
@@ -146,10 +146,10 @@ fn everything_can_be_written_as_json_and_comes_back_into_the_form() {
     // Something that the form has no field for keeps it JSON.
     press(&mut form, &[KeyPress::Down, KeyPress::End]);
     types(&mut form, ",\"z\":1");
-    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Wrong(why) if why.contains("no fields")));
+    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Invalid(why) if why.contains("no fields")));
     assert_eq!(handed_in(&mut form).unwrap(), "{\n  \"a\": \"x\",\"z\":1\n}");
     press(&mut form, &[KeyPress::Backspace; 5]);
-    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Wrong(why) if why.contains("no JSON")));
+    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Invalid(why) if why.contains("no JSON")));
     types(&mut form, "\"n\":7");
     assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Stay));
     assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":"x","n":7}"#);

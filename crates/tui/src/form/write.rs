@@ -26,17 +26,17 @@ impl FormWriter {
                 let text = editor.text().trim();
                 match serde_json::from_str::<Number>(text) {
                     Ok(_) => self.text.push_str(text),
-                    Err(_) => self.wrong(pointer, "is no number"),
+                    Err(_) => self.push_problem(pointer, "is no number"),
                 }
             }
             FormNodeKind::Json(editor) => match serde_json::from_str::<&RawValue>(editor.text()) {
                 Ok(value) => self.text.push_str(value.get()),
-                Err(error) => self.wrong(pointer, &format!("is no JSON: {error}")),
+                Err(error) => self.push_problem(pointer, &format!("is no JSON: {error}")),
             },
             FormNodeKind::Flag(value) => self.text.push_str(if *value { "true" } else { "false" }),
             FormNodeKind::Choice { values, chosen, .. } => match chosen.and_then(|at| values.get(at)) {
                 Some(value) => self.text.push_str(&value.to_string()),
-                None => self.wrong(pointer, "nothing is chosen"),
+                None => self.push_problem(pointer, "nothing is chosen"),
             },
             FormNodeKind::Members(nodes) => {
                 self.text.push('{');
@@ -47,7 +47,7 @@ impl FormWriter {
                     }
                     self.quote(&child.name);
                     self.text.push(':');
-                    self.write(child, &below(pointer, &child.name));
+                    self.write(child, &child_pointer(pointer, &child.name));
                 }
                 self.text.push('}');
             }
@@ -57,7 +57,7 @@ impl FormWriter {
                     if at > 0 {
                         self.text.push(',');
                     }
-                    self.write(item, &below(pointer, &item.name));
+                    self.write(item, &child_pointer(pointer, &item.name));
                 }
                 self.text.push(']');
             }
@@ -68,12 +68,12 @@ impl FormWriter {
         self.text.push_str(&Value::from(text).to_string());
     }
 
-    fn wrong(&mut self, pointer: &str, text: &str) {
+    fn push_problem(&mut self, pointer: &str, text: &str) {
         self.text.push_str("null");
         self.problems.push(FieldProblem::new(pointer, text));
     }
 }
 
-fn below(pointer: &str, name: &str) -> String {
+fn child_pointer(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

@@ -56,26 +56,26 @@ pub(crate) fn sections(outcome: &Outcome) -> Vec<ResultSection> {
     let object = Object::parse(&outcome.body).unwrap_or_default();
     let mut sections = Vec::new();
     for key in ["content", "contents"] {
-        for block in list(object.get(key)).iter().take(MOST) {
-            sections.push(of_block(block, None));
+        for block in parse_list(object.get(key)).iter().take(MOST) {
+            sections.push(block_section(block, None));
         }
-        let left = list(object.get(key)).len().saturating_sub(MOST);
+        let left = parse_list(object.get(key)).len().saturating_sub(MOST);
         if left > 0 {
             sections.push(ResultSection::note(None, format!("… and {left} more, which the JSON shows")));
         }
     }
-    for message in list(object.get("messages")).iter().take(MOST) {
+    for message in parse_list(object.get("messages")).iter().take(MOST) {
         let message = Object::parse(message).unwrap_or_default();
-        let role = message.get("role").and_then(text_of).unwrap_or_default();
+        let role = message.get("role").and_then(parse_string).unwrap_or_default();
         match message.get("content") {
-            Some(content) => sections.push(of_block(content, Some(clean(&role).into_owned()))),
+            Some(content) => sections.push(block_section(content, Some(clean(&role).into_owned()))),
             None => sections.push(ResultSection::note(Some(role), "(nothing)")),
         }
     }
     if let Some(structured) = object.get("structuredContent") {
         // Most servers repeat it as text, for clients that know no better; once is enough.
         let text = structured.get();
-        let same = |section: &ResultSection| matches!(&section.body, SectionBody::Tree(tree) if alike(tree.text(), text));
+        let same = |section: &ResultSection| matches!(&section.body, SectionBody::Tree(tree) if is_same_json(tree.text(), text));
         if let Some(repeated) = sections.iter_mut().find(|section| same(section)) {
             repeated.title = Some("structured result".to_owned());
         } else {
@@ -119,7 +119,7 @@ pub(crate) fn error_text(error: &HubError) -> String {
     text
 }
 
-fn alike(one: &str, other: &str) -> bool {
+fn is_same_json(one: &str, other: &str) -> bool {
     const MOST: usize = 1_000_000;
     one == other
         || (one.len() < MOST
@@ -127,19 +127,19 @@ fn alike(one: &str, other: &str) -> bool {
             && serde_json::from_str::<Value>(one).ok() == serde_json::from_str::<Value>(other).ok())
 }
 
-fn list(value: Option<&RawValue>) -> Vec<Box<RawValue>> {
+fn parse_list(value: Option<&RawValue>) -> Vec<Box<RawValue>> {
     value.and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
 }
 
-fn text_of(value: &RawValue) -> Option<String> {
+fn parse_string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-fn of_block(raw: &RawValue, role: Option<String>) -> ResultSection {
+fn block_section(raw: &RawValue, role: Option<String>) -> ResultSection {
     let Ok(block) = Object::parse(raw) else {
         return ResultSection::text(role, Arc::from(raw.get()));
     };
-    let said = |key: &str| block.get(key).and_then(text_of);
+    let said = |key: &str| block.get(key).and_then(parse_string);
     let kind = said("type");
     let titled = |what: &str| {
         Some(match &role {
@@ -154,9 +154,9 @@ fn of_block(raw: &RawValue, role: Option<String>) -> ResultSection {
     };
     match kind.as_deref() {
         Some("text") => ResultSection::text(titled("text"), said("text").unwrap_or_default().into()),
-        Some(kind @ ("image" | "audio")) => binary(typed(kind), said("data"), media.as_deref(), kind),
+        Some(kind @ ("image" | "audio")) => binary_section(typed(kind), said("data"), media.as_deref(), kind),
         Some("resource") => match block.get("resource") {
-            Some(resource) => of_block(resource, Some("resource".to_owned())),
+            Some(resource) => block_section(resource, Some("resource".to_owned())),
             None => ResultSection::text(role, Arc::from(raw.get())),
         },
         Some("resource_link") => {
@@ -172,14 +172,19 @@ fn of_block(raw: &RawValue, role: Option<String>) -> ResultSection {
             };
             match (said("text"), said("blob")) {
                 (Some(text), _) => ResultSection::text(title, text.into()),
-                (None, blob) => binary(title, blob, media.as_deref(), "resource"),
+                (None, blob) => binary_section(title, blob, media.as_deref(), "resource"),
             }
         }
         _ => ResultSection::text(titled("something unknown"), Arc::from(raw.get())),
     }
 }
 
-fn binary(title: Option<String>, data: Option<String>, media: Option<&str>, name: &str) -> ResultSection {
+fn binary_section(
+    title: Option<String>,
+    data: Option<String>,
+    media: Option<&str>,
+    name: &str,
+) -> ResultSection {
     let Some(data) = data else { return ResultSection::note(title, "(no data)") };
     let bytes = data.trim_end_matches('=').len() * 3 / 4;
     let ending = match media.and_then(|media| media.split(';').next()) {

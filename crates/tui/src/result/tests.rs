@@ -52,9 +52,9 @@ fn what_is_found_is_opened() {
     let mut tree = tree(&format!(r#"{{"items":[{}]}}"#, big.join(",")));
     let line = tree.find("item 2900", None, SearchDirection::Down, SearchStart::Here).unwrap();
     assert_eq!(tree.dump()[line].trim(), r#"name: "item 2900""#);
-    let next = tree.find("item 290", Some(line), SearchDirection::Down, SearchStart::Beyond).unwrap();
+    let next = tree.find("item 290", Some(line), SearchDirection::Down, SearchStart::After).unwrap();
     assert_eq!(tree.dump()[next].trim(), r#"name: "item 2901""#);
-    let before = tree.find("item 290", Some(next), SearchDirection::Up, SearchStart::Beyond).unwrap();
+    let before = tree.find("item 290", Some(next), SearchDirection::Up, SearchStart::After).unwrap();
     assert_eq!(tree.dump()[before].trim(), r#"name: "item 2900""#);
     assert_eq!(tree.find("nowhere", None, SearchDirection::Down, SearchStart::Here), None);
     // Names are found too.

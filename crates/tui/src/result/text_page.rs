@@ -6,7 +6,7 @@ use memchr::memchr;
 
 use super::search::find;
 use super::{SearchDirection, SearchStart};
-use crate::text::fitting;
+use crate::text::fitting_len;
 
 #[derive(Debug)]
 pub(crate) struct TextPage {
@@ -32,7 +32,7 @@ impl TextPage {
         self.lines.len()
     }
 
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.whole
     }
 
@@ -50,11 +50,11 @@ impl TextPage {
             self.whole = false;
         }
         while self.lines.len() < lines && !self.whole {
-            self.lay_one();
+            self.lay_out_line();
         }
     }
 
-    fn lay_one(&mut self) {
+    fn lay_out_line(&mut self) {
         let start = self.laid;
         // No more than could ever fit is looked at: a line may be megabytes long.
         let mut most = self.text.len().min(start + 8 * self.columns);
@@ -63,7 +63,7 @@ impl TextPage {
         }
         let line_end = memchr(b'\n', &self.text.as_bytes()[start..most]).map(|at| start + at);
         let part = &self.text[start..line_end.unwrap_or(most)];
-        let fits = fitting(part, self.columns).max(part.chars().next().map_or(0, char::len_utf8));
+        let fits = fitting_len(part, self.columns).max(part.chars().next().map_or(0, char::len_utf8));
         if fits == part.len() && (line_end.is_some() || most == self.text.len()) {
             self.lines.push((start, start + fits));
             self.laid = start + fits + 1;
@@ -88,14 +88,14 @@ impl TextPage {
         start: SearchStart,
     ) -> Option<usize> {
         let from = match (line.and_then(|line| self.lines.get(line)), way, start) {
-            (Some((_, end)), SearchDirection::Down, SearchStart::Beyond) => *end,
+            (Some((_, end)), SearchDirection::Down, SearchStart::After) => *end,
             (Some((start, _)), _, _) => *start,
             (None, SearchDirection::Down, _) => 0,
             (None, SearchDirection::Up, _) => self.text.len(),
         };
         let found = find(&self.text, needle, from, way)?;
         while self.laid <= found && !self.whole {
-            self.lay_one();
+            self.lay_out_line();
         }
         Some(self.lines.partition_point(|(start, _)| *start <= found).saturating_sub(1))
     }
@@ -127,7 +127,7 @@ mod tests {
         let mut page = TextPage::new("x".repeat(50_000_000).into());
         page.lay_out(80, 100);
         assert_eq!(page.len(), 100);
-        assert!(!page.is_whole());
+        assert!(!page.is_complete());
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let mut page = TextPage::new(format!("{}needle here", "line\n".repeat(1000)).into());
         page.lay_out(80, 10);
         assert_eq!(page.find("needle", Some(0), SearchDirection::Down, SearchStart::Here), Some(1000));
-        assert_eq!(page.find("needle", Some(1000), SearchDirection::Down, SearchStart::Beyond), None);
-        assert_eq!(page.find("line", Some(1000), SearchDirection::Up, SearchStart::Beyond), Some(999));
+        assert_eq!(page.find("needle", Some(1000), SearchDirection::Down, SearchStart::After), None);
+        assert_eq!(page.find("line", Some(1000), SearchDirection::Up, SearchStart::After), Some(999));
     }
 }

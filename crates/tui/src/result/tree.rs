@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::json_scan::{end_of_value, skip_space};
 use super::search::find;
 use super::{SearchDirection, SearchStart};
-use crate::text::{clean, floor, format_size, width};
+use crate::text::{clean, floor_char_boundary, format_size, width};
 
 /// How many members are looked up at a time, and how many at most when something is searched for.
 const STEP: usize = 500;
@@ -62,7 +62,7 @@ impl ResultTree {
         let start = skip_space(text.as_bytes(), 0);
         let mut tree = Self { text, nodes: Vec::new(), rows: Vec::new() };
         let end = tree.text.trim_end().len().max(start);
-        tree.add(None, None, start, end);
+        tree.add_node(None, None, start, end);
         let mut next = 0;
         while next < tree.nodes.len() && next < OPEN_AT_FIRST {
             let node = &tree.nodes[next];
@@ -90,7 +90,7 @@ impl ResultTree {
         let (open, close) = if first == Some(b'{') { ("{", "}") } else { ("[", "]") };
         let value = match kind {
             TreeRowKind::Scalar => {
-                let end = floor(&self.text, node.end.min(node.start + SHOWN));
+                let end = floor_char_boundary(&self.text, node.end.min(node.start + SHOWN));
                 clean(&self.text[node.start..end]).into_owned()
             }
             TreeRowKind::Folded if node.end - node.start <= 2 => format!("{open}{close}"),
@@ -118,7 +118,7 @@ impl ResultTree {
             TreeRowKind::Scalar => {}
             TreeRowKind::Folded => self.open_node(at),
             TreeRowKind::Open | TreeRowKind::Close => self.nodes[at].open = false,
-            TreeRowKind::More => self.look_up(at, STEP),
+            TreeRowKind::More => self.load_children(at, STEP),
         }
         self.lay_out();
     }
@@ -171,10 +171,10 @@ impl ResultTree {
         let node = line.and_then(|line| self.rows.get(line)).map(|(at, kind)| (&self.nodes[*at], *kind));
         let from = match (node, way) {
             (Some((node, TreeRowKind::Close)), SearchDirection::Down) => node.end,
-            (Some((node, TreeRowKind::Scalar)), SearchDirection::Down) if start == SearchStart::Beyond => {
+            (Some((node, TreeRowKind::Scalar)), SearchDirection::Down) if start == SearchStart::After => {
                 node.end
             }
-            (Some((node, _)), SearchDirection::Down) if start == SearchStart::Beyond => node.start + 1,
+            (Some((node, _)), SearchDirection::Down) if start == SearchStart::After => node.start + 1,
             (Some((node, TreeRowKind::Close)), SearchDirection::Up) => node.end,
             (Some((node, _)), _) => node.name.map_or(node.start, |(start, _)| start),
             (None, SearchDirection::Down) => 0,
@@ -194,7 +194,7 @@ impl ResultTree {
             }
             self.open_node(at);
             while self.nodes[at].rest.is_some_and(|rest| rest <= byte) && self.nodes[at].kids.len() < MOST {
-                self.look_up(at, STEP);
+                self.load_children(at, STEP);
             }
             let kids = &self.nodes[at].kids;
             let inside = kids.iter().copied().find(|kid| {
@@ -220,11 +220,11 @@ impl ResultTree {
         }
         self.nodes[at].open = true;
         if self.nodes[at].kids.is_empty() {
-            self.look_up(at, STEP);
+            self.load_children(at, STEP);
         }
     }
 
-    fn add(
+    fn add_node(
         &mut self,
         parent: Option<usize>,
         name: Option<(usize, usize)>,
@@ -242,7 +242,7 @@ impl ResultTree {
     }
 
     /// Looks up the next members.
-    fn look_up(&mut self, at: usize, many: usize) {
+    fn load_children(&mut self, at: usize, many: usize) {
         let text = Arc::clone(&self.text);
         let bytes = text.as_bytes();
         let object = bytes.get(self.nodes[at].start) == Some(&b'{');
@@ -261,7 +261,7 @@ impl ResultTree {
                 rest = skip_space(bytes, skip_space(bytes, end) + 1);
             }
             let end = end_of_value(bytes, rest);
-            let kid = self.add(Some(at), name, rest, end);
+            let kid = self.add_node(Some(at), name, rest, end);
             self.nodes[at].kids.push(kid);
             rest = skip_space(bytes, end);
             if bytes.get(rest) == Some(&b',') {

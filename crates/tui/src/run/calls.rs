@@ -19,7 +19,7 @@ use crate::message::{CallId, QuestionId, UiCallUpdate, UiMessage};
 const SESSION: &str = "terminal-ui";
 
 /// What a server may ask of whoever sits before the UI. Folders are not among it: the UI has none to show.
-pub fn abilities() -> ClientCapabilities {
+pub fn client_capabilities() -> ClientCapabilities {
     ClientCapabilities {
         elicit_form: true,
         elicit_url: true,
@@ -49,7 +49,7 @@ struct OpenQuestions {
 }
 
 impl OpenQuestions {
-    fn put(&self, reply: AnswerSender) -> QuestionId {
+    fn insert(&self, reply: AnswerSender) -> QuestionId {
         let mut open = self.open.lock();
         open.0 += 1;
         let id = QuestionId(open.0);
@@ -77,10 +77,10 @@ impl CallRunner {
         self.calls.retain(|_, cancel| !cancel.is_cancelled());
         let cancel = self.session.child_token();
         self.calls.insert(id, cancel.clone());
-        let (client, updates) = CallerChannel::new(abilities());
+        let (client, updates) = CallerChannel::new(client_capabilities());
         let context = CallContext {
             session_id: Some(SESSION.into()),
-            client_session: Some(ClientSession::new(SESSION, abilities(), self.session.clone())),
+            client_session: Some(ClientSession::new(SESSION, client_capabilities(), self.session.clone())),
             front: Some(FrontName::Ui),
             ..CallContext::default()
         };
@@ -88,7 +88,7 @@ impl CallRunner {
             CallRequest { client, context, cancel, ..CallRequest::new(what, self.principal.clone()) };
         let (yard, ui, questions) = (Arc::clone(&self.yard), self.ui.clone(), Arc::clone(&self.questions));
         let told = CallReporter { id, ui, questions, tasks: self.tasks.clone() };
-        self.tasks.spawn(carry_out(yard, request, updates, told));
+        self.tasks.spawn(run_call(yard, request, updates, told));
     }
 
     pub(super) fn cancel(&self, id: CallId) {
@@ -120,20 +120,20 @@ struct CallReporter {
 }
 
 impl CallReporter {
-    async fn tell(&self, news: UiCallUpdate) {
+    async fn report(&self, news: UiCallUpdate) {
         // Without a UI there is nobody to tell, and the call is being cancelled.
         let _ = self.ui.send(UiMessage::Call(self.id, news)).await;
     }
 
-    async fn hear(&self, update: CallerUpdate) {
+    async fn handle_update(&self, update: CallerUpdate) {
         match update {
-            CallerUpdate::Progress(progress) => self.tell(UiCallUpdate::Progress(progress)).await,
-            CallerUpdate::Log(line) => self.tell(UiCallUpdate::Log(line)).await,
-            CallerUpdate::Chunk(chunk) => self.tell(UiCallUpdate::Chunk(chunk)).await,
+            CallerUpdate::Progress(progress) => self.report(UiCallUpdate::Progress(progress)).await,
+            CallerUpdate::Log(line) => self.report(UiCallUpdate::Log(line)).await,
+            CallerUpdate::Chunk(chunk) => self.report(UiCallUpdate::Chunk(chunk)).await,
             CallerUpdate::Ask(QuestionBatch { questions, reply }) => {
                 let (answer, answered) = oneshot::channel();
-                let ask = self.questions.put(answer);
-                self.tell(UiCallUpdate::Questions(ask, questions)).await;
+                let ask = self.questions.insert(answer);
+                self.report(UiCallUpdate::Questions(ask, questions)).await;
                 self.tasks.spawn(wait_for_answer(ask, reply, answered, self.clone()));
             }
             CallerUpdate::Pause(_) => {}
@@ -156,12 +156,12 @@ async fn wait_for_answer(
         }
         () = reply.closed() => {
             drop(told.questions.take(ask));
-            told.tell(UiCallUpdate::QuestionsWithdrawn(ask)).await;
+            told.report(UiCallUpdate::QuestionsWithdrawn(ask)).await;
         }
     }
 }
 
-async fn carry_out(
+async fn run_call(
     yard: Arc<Yard>,
     request: CallRequest,
     mut updates: mpsc::Receiver<CallerUpdate>,
@@ -173,22 +173,22 @@ async fn carry_out(
     let mut call = tokio::spawn(async move { yard.call(request).await });
     let outcome = loop {
         tokio::select! {
-            Some(update) = updates.recv() => told.hear(update).await,
+            Some(update) = updates.recv() => told.handle_update(update).await,
             ended = &mut call => break ended,
             () = cancel.cancelled() => {
                 // Dropping the call cancels it all the way down.
                 call.abort();
                 let _ = (&mut call).await;
                 let error = HubError::new(ErrorKind::Cancelled, "you cancelled the call");
-                told.tell(UiCallUpdate::Ended(Err(error), began.elapsed())).await;
+                told.report(UiCallUpdate::Ended(Err(error), began.elapsed())).await;
                 return;
             }
         }
     };
     while let Ok(update) = updates.try_recv() {
-        told.hear(update).await;
+        told.handle_update(update).await;
     }
     let outcome =
         outcome.unwrap_or_else(|_| Err(HubError::new(ErrorKind::Bug, "the call came to an unexpected end")));
-    told.tell(UiCallUpdate::Ended(outcome, began.elapsed())).await;
+    told.report(UiCallUpdate::Ended(outcome, began.elapsed())).await;
 }

@@ -70,7 +70,7 @@ impl Source for Worker {
         };
         match name.as_str() {
             "ask" => Box::pin(async move {
-                call.client.progress(Progress { progress: 1.0, total: None, message: None });
+                call.client.report_progress(Progress { progress: 1.0, total: None, message: None });
                 let answers = call.client.ask(vec![question]).await?;
                 Ok(Outcome::success(answers.into_iter().next().unwrap().1))
             }),

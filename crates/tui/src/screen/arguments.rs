@@ -27,9 +27,9 @@ impl ArgumentsScreen {
             CatalogItem::Tool(tool) => {
                 (thing.input_schema().unwrap_or_else(|| tool.input_schema.clone()), "call")
             }
-            CatalogItem::Template(template) => (of_template(&template.template), "read"),
+            CatalogItem::Template(template) => (template_schema(&template.template), "read"),
             CatalogItem::Resource(_) => (to_raw(&json!({"type": "object"})), "read"),
-            CatalogItem::Prompt(_) => (of_prompt(&thing.definition()), "get"),
+            CatalogItem::Prompt(_) => (prompt_schema(&thing.definition()), "get"),
         };
         Self { thing, form: SchemaForm::new(schema, button) }
     }
@@ -37,9 +37,9 @@ impl ArgumentsScreen {
     /// The form of a call that was made before.
     pub(crate) fn from_call(thing: CatalogItem, subject: &CallSpec) -> Self {
         let mut filling = Self::new(thing);
-        let values = match (&filling.thing, &subject.what) {
+        let values = match (&filling.thing, &subject.target) {
             (CatalogItem::Template(template), CallTarget::Resource { uri }) => {
-                let values = UriTemplate::parse(&template.template).values(uri).unwrap_or_default();
+                let values = UriTemplate::parse(&template.template).extract_values(uri).unwrap_or_default();
                 let values: Map<String, Value> =
                     values.into_iter().map(|(name, value)| (name, value.into())).collect();
                 Some(to_raw(&values))
@@ -61,8 +61,8 @@ impl ArgumentsScreen {
             FormAction::Stay => ScreenAction::Stay,
             FormAction::Leave => ScreenAction::Back,
             FormAction::Ignored => ScreenAction::Ignored,
-            FormAction::Wrong(why) => ScreenAction::Warn(why),
-            FormAction::HandIn(values) => match world.unavailable_reason(&self.thing) {
+            FormAction::Invalid(why) => ScreenAction::Warn(why),
+            FormAction::Submit(values) => match world.unavailable_reason(&self.thing) {
                 // The form stays as it is, until the server is back.
                 Some(trouble) => ScreenAction::Warn(format!("{trouble}: nothing was sent")),
                 None => ScreenAction::Call(Box::new(self.plan(values))),
@@ -77,14 +77,14 @@ impl ArgumentsScreen {
             CatalogItem::Prompt(_) => CallTarget::Prompt { name, arguments: Some(values) },
             CatalogItem::Resource(_) => CallTarget::Resource { uri: name },
             CatalogItem::Template(template) => {
-                CallTarget::Resource { uri: uri::expand(&template.template, &texts(&values)) }
+                CallTarget::Resource { uri: uri::expand(&template.template, &string_members(&values)) }
             }
         };
         let raw_name = match &what {
             CallTarget::Resource { uri } => uri.clone(),
             _ => self.thing.raw_name().to_owned(),
         };
-        let subject = CallSpec { source: self.thing.source().clone(), raw_name, what };
+        let subject = CallSpec { source: self.thing.source().clone(), raw_name, target: what };
         CallPlan { thing: Some(self.thing.clone()), subject }
     }
 
@@ -92,7 +92,9 @@ impl ArgumentsScreen {
         let (head, body) = split_top(area, 2);
         let said = match &self.thing {
             CatalogItem::Tool(tool) => tool.description.clone().unwrap_or_default(),
-            CatalogItem::Template(template) => uri::expand(&template.template, &texts(&self.form.value())),
+            CatalogItem::Template(template) => {
+                uri::expand(&template.template, &string_members(&self.form.value()))
+            }
             _ => {
                 let definition = self.thing.definition();
                 definition.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -109,7 +111,7 @@ impl ArgumentsScreen {
     }
 }
 
-fn of_prompt(definition: &Value) -> Raw {
+fn prompt_schema(definition: &Value) -> Raw {
     let mut properties = Map::new();
     let mut required = Vec::new();
     for argument in definition.get("arguments").and_then(Value::as_array).into_iter().flatten() {
@@ -126,7 +128,7 @@ fn of_prompt(definition: &Value) -> Raw {
     to_raw(&json!({"type": "object", "properties": properties, "required": required}))
 }
 
-fn of_template(template: &str) -> Raw {
+fn template_schema(template: &str) -> Raw {
     let parsed = UriTemplate::parse(template);
     let properties: Map<String, Value> =
         parsed.names().map(|name| (name.to_owned(), json!({"type": "string"}))).collect();
@@ -135,7 +137,7 @@ fn of_template(template: &str) -> Raw {
 }
 
 /// The texts of an object by name.
-fn texts(values: &Raw) -> Vec<(String, String)> {
+fn string_members(values: &Raw) -> Vec<(String, String)> {
     let object = Object::parse(values).unwrap_or_default();
     let read = |(name, value): (&str, &serde_json::value::RawValue)| {
         Some((name.to_owned(), serde_json::from_str::<String>(value.get()).ok()?))

@@ -32,12 +32,12 @@ pub(super) fn result_action_to_screen(read: ResultAction) -> ScreenAction {
     match read {
         ResultAction::Stay => ScreenAction::Stay,
         ResultAction::Ignored => ScreenAction::Ignored,
-        ResultAction::Save(name, contents) => ScreenAction::Do(Effect::Save(name, contents)),
-        ResultAction::Open(name, text) => ScreenAction::Go(Box::new(Screen::Text(
+        ResultAction::Save(name, contents) => ScreenAction::Run(Effect::Save(name, contents)),
+        ResultAction::Open(name, text) => ScreenAction::Open(Box::new(Screen::Text(
             clean(&name).into_owned(),
             ResultDocument::from_text(text),
         ))),
-        ResultAction::Say(text) => ScreenAction::Warn(text),
+        ResultAction::Notify(text) => ScreenAction::Warn(text),
     }
 }
 
@@ -71,7 +71,7 @@ impl CallScreen {
     }
 
     /// Makes what is shown of a call that is over.
-    fn settle(&mut self, world: &UiState) {
+    fn load_result(&mut self, world: &UiState) {
         if self.content.is_some() {
             return;
         }
@@ -81,10 +81,10 @@ impl CallScreen {
                 self.json =
                     (!is_large(outcome)).then(|| ResultDocument::from_json(Arc::from(outcome.body.get())));
             }
-            Some(CallState::Broken(error, _)) => {
+            Some(CallState::Errored(error, _)) => {
                 self.content = Some(ResultDocument::from_text(error_text(error)))
             }
-            Some(CallState::Forgotten(..)) | None => {
+            Some(CallState::Evicted(..)) | None => {
                 self.content =
                     Some(ResultDocument::from_text("The result was let go of to make room for newer ones."));
             }
@@ -93,11 +93,11 @@ impl CallScreen {
     }
 
     pub(crate) fn update(&mut self, key: KeyPress, world: &UiState) -> ScreenAction {
-        self.settle(world);
+        self.load_result(world);
         let Some(call) = world.calls.get(self.id) else { return ScreenAction::Ignored };
         if call.is_running() {
             return match key {
-                KeyPress::Char('x') | KeyPress::Ctrl('c') => ScreenAction::Do(Effect::Cancel(self.id)),
+                KeyPress::Char('x') | KeyPress::Ctrl('c') => ScreenAction::Run(Effect::Cancel(self.id)),
                 _ => ScreenAction::Ignored,
             };
         }
@@ -109,7 +109,7 @@ impl CallScreen {
                 }
                 KeyPress::Char('r') => return repeat(call, world),
                 KeyPress::Char('e') => return edit(call, world),
-                KeyPress::Char('y') => return ScreenAction::Popup(Box::new(Popup::copy(call))),
+                KeyPress::Char('y') => return ScreenAction::Popup(Box::new(Popup::copy_menu(call))),
                 _ => {}
             }
         }
@@ -138,7 +138,7 @@ impl CallScreen {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
-        self.settle(world);
+        self.load_result(world);
         let Some(call) = world.calls.get(self.id) else { return };
         if call.is_running() {
             draw_running(canvas, inset(area, 1), call, world);
@@ -149,7 +149,7 @@ impl CallScreen {
         let theme = canvas.theme;
         let style = match &call.state {
             CallState::Answered(outcome, _) if !outcome.failed => theme.good(),
-            CallState::Forgotten(..) => theme.dim(),
+            CallState::Evicted(..) => theme.dim(),
             _ => theme.bad(),
         };
         let name = clip(&clean(&call.subject.raw_name), usize::from(head.width) / 2).into_owned();
@@ -185,13 +185,13 @@ pub(super) fn outcome_label(call: &SessionCall) -> (&'static str, String) {
             let size = format_size(outcome.body.get().len());
             (mark, format!("{status} · {} · {size}", format_duration(*took)))
         }
-        CallState::Broken(error, took) if error.kind() == ErrorKind::Cancelled => {
+        CallState::Errored(error, took) if error.kind() == ErrorKind::Cancelled => {
             ("✗", format!("{status} · {}", format_duration(*took)))
         }
-        CallState::Broken(error, took) => {
+        CallState::Errored(error, took) => {
             ("✗", format!("{status}: {} · {}", error.kind().as_str(), format_duration(*took)))
         }
-        CallState::Forgotten(_, took) => ("·", format!("{status} · {}", format_duration(*took))),
+        CallState::Evicted(_, took) => ("·", format!("{status} · {}", format_duration(*took))),
     }
 }
 
@@ -205,10 +205,10 @@ pub(super) fn repeat(call: &SessionCall, world: &UiState) -> ScreenAction {
 pub(super) fn edit(call: &SessionCall, world: &UiState) -> ScreenAction {
     match current_item(call, world) {
         Some(CatalogItem::Resource(_)) => {
-            ScreenAction::Say("a resource takes no arguments; r reads it again".to_owned())
+            ScreenAction::Notify("a resource takes no arguments; r reads it again".to_owned())
         }
         Some(thing) => {
-            ScreenAction::Go(Box::new(Screen::Arguments(ArgumentsScreen::from_call(thing, &call.subject))))
+            ScreenAction::Open(Box::new(Screen::Arguments(ArgumentsScreen::from_call(thing, &call.subject))))
         }
         None => ScreenAction::Warn("it is not offered any more".to_owned()),
     }
@@ -219,7 +219,7 @@ pub(super) fn current_item(call: &SessionCall, world: &UiState) -> Option<Catalo
     use toolyard_hub::{CallTarget, Lookup};
     let catalog = world.yard.view.catalog();
     let subject = &call.subject;
-    match &subject.what {
+    match &subject.target {
         CallTarget::Tool { name, .. } => match catalog.tool(name) {
             Lookup::Found(tool) => Some(CatalogItem::Tool(tool)),
             Lookup::Ambiguous(_) | Lookup::Unknown => None,
@@ -229,8 +229,11 @@ pub(super) fn current_item(call: &SessionCall, world: &UiState) -> Option<Catalo
             Lookup::Ambiguous(_) | Lookup::Unknown => None,
         },
         CallTarget::Resource { uri } => {
-            let resource = catalog.resource_of(&subject.source, uri).cloned().map(CatalogItem::Resource);
-            resource.or_else(|| catalog.template_of(&subject.source, uri).cloned().map(CatalogItem::Template))
+            let resource =
+                catalog.resource_in_source(&subject.source, uri).cloned().map(CatalogItem::Resource);
+            resource.or_else(|| {
+                catalog.template_in_source(&subject.source, uri).cloned().map(CatalogItem::Template)
+            })
         }
         CallTarget::Completion { .. } => None,
     }
@@ -260,21 +263,21 @@ fn draw_running(canvas: &mut Canvas<'_>, area: Rect, call: &SessionCall, world: 
         ]),
     );
     if let Some(progress) = &call.progress {
-        canvas.text(area, 2, &bar(progress, usize::from(area.width)), theme.accent());
+        canvas.text(area, 2, &progress_bar(progress, usize::from(area.width)), theme.accent());
         if let Some(message) = &progress.message {
             canvas.text(area, 3, &clean(message), theme.plain());
         }
     }
     let (_, said) = split_top(area, 5);
     let height = usize::from(said.height);
-    let skipped = call.heard.len().saturating_sub(height);
-    for (line, text) in call.heard.iter().skip(skipped).enumerate() {
+    let skipped = call.output_lines.len().saturating_sub(height);
+    for (line, text) in call.output_lines.iter().skip(skipped).enumerate() {
         canvas.text(said, line, &clean(text), theme.dim());
     }
 }
 
 /// How far a call is.
-fn bar(progress: &toolyard_hub::Progress, columns: usize) -> String {
+fn progress_bar(progress: &toolyard_hub::Progress, columns: usize) -> String {
     let number =
         |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };
     let Some(total) = progress.total.filter(|total| *total > 0.0) else {

@@ -63,7 +63,7 @@ impl CatalogScreen {
             lists: Default::default(),
             edition: world.edition,
         };
-        offers.read(world);
+        offers.load(world);
         let first = offers.lists.iter().position(|list| !list.rows.is_empty());
         offers.tab = first.unwrap_or(0);
         offers
@@ -85,7 +85,7 @@ impl CatalogScreen {
     }
 
     /// Reads the lists out of the catalog. What was selected stays selected if it is still there.
-    fn read(&mut self, world: &UiState) {
+    fn load(&mut self, world: &UiState) {
         let view = match &self.scope {
             Some(name) => world.yard.view.clone().with_scope(YardScope::Source(name.clone())),
             None => world.yard.view.clone(),
@@ -97,9 +97,9 @@ impl CatalogScreen {
             view.prompts().cloned().map(CatalogItem::Prompt).collect(),
         ];
         for (list, things) in self.lists.iter_mut().zip(things) {
-            let before = list.chosen().map(|row| row.thing.key().to_owned());
+            let before = list.selected().map(|row| row.thing.key().to_owned());
             list.rows = things.into_iter().map(|thing| ItemRow::new(thing, self.scope.is_none())).collect();
-            list.hits.forget();
+            list.hits.invalidate();
             list.narrow(self.filter.text());
             let again = before.and_then(|key| list.rows.iter().position(|row| row.thing.key() == key));
             if let Some(at) = again.and_then(|index| list.hits.position(index)) {
@@ -112,7 +112,7 @@ impl CatalogScreen {
 
     fn refresh(&mut self, world: &UiState) {
         if self.edition != world.edition {
-            self.read(world);
+            self.load(world);
         }
         for list in &mut self.lists {
             list.narrow(self.filter.text());
@@ -138,10 +138,10 @@ impl CatalogScreen {
                 self.tab = (self.tab + TABS.len() - 1) % TABS.len()
             }
             KeyPress::Enter | KeyPress::Char('c') => {
-                let Some(row) = self.lists[self.tab].chosen() else { return ScreenAction::Stay };
+                let Some(row) = self.lists[self.tab].selected() else { return ScreenAction::Stay };
                 let thing = row.thing.clone();
                 return match key {
-                    KeyPress::Enter => ScreenAction::Go(Box::new(Screen::Item(ItemScreen::new(thing)))),
+                    KeyPress::Enter => ScreenAction::Open(Box::new(Screen::Item(ItemScreen::new(thing)))),
                     _ => open_or_call(&thing, world),
                 };
             }
@@ -201,7 +201,7 @@ impl CatalogScreen {
             let (typed, column) = self.filter.visible_line(usize::from(head.width).saturating_sub(6));
             canvas.text(head, 1, &format!(" / {typed}"), theme.accent());
             if self.filter.typing {
-                canvas.cursor_at(head, 1, 3 + column);
+                canvas.set_cursor(head, 1, 3 + column);
             }
         } else {
             canvas.rule(head, 1);
@@ -226,7 +226,7 @@ impl CatalogScreen {
             canvas.text(inset(list_area, 2), 0, &said, theme.dim());
         }
         if beside.width > 0
-            && let Some(row) = list.chosen()
+            && let Some(row) = list.selected()
         {
             for line in 0..usize::from(beside.height) {
                 canvas.text(beside, line, "│", theme.dim());
@@ -245,7 +245,7 @@ enum NameWidth {
 }
 
 impl ItemList {
-    fn chosen(&self) -> Option<&ItemRow> {
+    fn selected(&self) -> Option<&ItemRow> {
         self.hits.get(self.pick.at).and_then(|index| self.rows.get(index))
     }
 

@@ -63,19 +63,19 @@ impl HistoryScreen {
         if self.view == HistoryTab::Yard {
             return self.kept.update(key, world);
         }
-        let len = world.calls.newest().len();
+        let len = world.calls.newest_first().len();
         if self.pick.press(key, len) {
             return ScreenAction::Stay;
         }
-        let Some(call) = world.calls.newest().nth(self.pick.at) else { return ScreenAction::Ignored };
+        let Some(call) = world.calls.newest_first().nth(self.pick.at) else { return ScreenAction::Ignored };
         match key {
             KeyPress::Enter | KeyPress::Right | KeyPress::Char('l') => {
-                ScreenAction::Go(Box::new(Screen::Call(CallScreen::new(call.id))))
+                ScreenAction::Open(Box::new(Screen::Call(CallScreen::new(call.id))))
             }
             KeyPress::Char('r') => repeat(call, world),
             KeyPress::Char('e') => edit(call, world),
-            KeyPress::Char('y') => ScreenAction::Popup(Box::new(Popup::copy(call))),
-            KeyPress::Char('x') if call.is_running() => ScreenAction::Do(Effect::Cancel(call.id)),
+            KeyPress::Char('y') => ScreenAction::Popup(Box::new(Popup::copy_menu(call))),
+            KeyPress::Char('x') if call.is_running() => ScreenAction::Run(Effect::Cancel(call.id)),
             _ => ScreenAction::Ignored,
         }
     }
@@ -103,13 +103,13 @@ impl HistoryScreen {
 
     fn draw_session(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let theme = canvas.theme;
-        let len = world.calls.newest().len();
+        let len = world.calls.newest_first().len();
         if len == 0 {
             canvas.text(inset(area, 2), 1, "Nothing was called yet in this session.", theme.dim());
             return;
         }
         let window = self.pick.window(len, usize::from(area.height));
-        for (line, call) in world.calls.newest().skip(window.start).take(window.len()).enumerate() {
+        for (line, call) in world.calls.newest_first().skip(window.start).take(window.len()).enumerate() {
             let chosen = window.start + line == self.pick.at;
             if chosen {
                 canvas.select(area, line);
@@ -118,7 +118,7 @@ impl HistoryScreen {
             let style = match &call.state {
                 CallState::Running => theme.warn(),
                 CallState::Answered(outcome, _) if !outcome.failed => theme.good(),
-                CallState::Forgotten(..) => theme.dim(),
+                CallState::Evicted(..) => theme.dim(),
                 _ => theme.bad(),
             };
             let ago = world.now.instant.saturating_duration_since(call.began.instant);

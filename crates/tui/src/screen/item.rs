@@ -65,7 +65,7 @@ impl ItemScreen {
             KeyPress::Char('c') => return open_or_call(&self.thing, world),
             KeyPress::Enter if self.tab == 0 => return open_or_call(&self.thing, world),
             KeyPress::Char('y') => {
-                return ScreenAction::Do(Effect::Copy(self.thing.raw_definition().get().to_owned()));
+                return ScreenAction::Run(Effect::Copy(self.thing.raw_definition().get().to_owned()));
             }
             key => {
                 if let Some(document) = self.document() {
@@ -181,12 +181,13 @@ pub(super) fn open_or_call(thing: &CatalogItem, world: &UiState) -> ScreenAction
         }
     };
     if wants {
-        return ScreenAction::Go(Box::new(Screen::Arguments(ArgumentsScreen::new(thing))));
+        return ScreenAction::Open(Box::new(Screen::Arguments(ArgumentsScreen::new(thing))));
     }
     let what = match &thing {
         CatalogItem::Resource(resource) => CallTarget::Resource { uri: resource.uri.clone() },
         _ => CallTarget::Prompt { name: thing.key().to_owned(), arguments: Some(empty_object()) },
     };
-    let subject = CallSpec { source: thing.source().clone(), raw_name: thing.raw_name().to_owned(), what };
+    let subject =
+        CallSpec { source: thing.source().clone(), raw_name: thing.raw_name().to_owned(), target: what };
     ScreenAction::Call(Box::new(CallPlan { thing: Some(thing), subject }))
 }

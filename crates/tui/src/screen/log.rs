@@ -7,7 +7,7 @@ use super::item::draw_tabs;
 use super::{KeyHints, Screen, ScreenAction};
 use crate::canvas::{Canvas, inset, split_top};
 use crate::filter::{FilterAction, ListFilter};
-use crate::form::pretty;
+use crate::form::pretty_json;
 use crate::key::KeyPress;
 use crate::list_cursor::ListCursor;
 use crate::log::{UiLogEntry, UiLogKind, format_time};
@@ -43,7 +43,7 @@ impl LogScreen {
     }
 
     /// The numbers of the entries that are shown.
-    fn shown(&self, world: &UiState) -> Vec<usize> {
+    fn visible_entries(&self, world: &UiState) -> Vec<usize> {
         let wanted = self.filter.text().to_lowercase();
         let of_kind = |entry: &UiLogEntry| match self.tab {
             1 => matches!(entry.kind, UiLogKind::Event | UiLogKind::Own),
@@ -56,7 +56,7 @@ impl LogScreen {
                 || entry.text.to_lowercase().contains(&wanted)
                 || entry.source.as_ref().is_some_and(|source| source.to_lowercase().contains(&wanted))
         };
-        let first = world.log.first();
+        let first = world.log.first_number();
         let entries = world.log.entries().iter().enumerate();
         entries.filter(|(_, entry)| of_kind(entry) && fits(entry)).map(|(at, _)| first + at).collect()
     }
@@ -66,7 +66,7 @@ impl LogScreen {
             FilterAction::Changed | FilterAction::Same => return ScreenAction::Stay,
             FilterAction::Ignored => {}
         }
-        let shown = self.shown(world);
+        let shown = self.visible_entries(world);
         if self.following {
             self.pick.at = shown.len().saturating_sub(1);
         }
@@ -85,12 +85,12 @@ impl LogScreen {
                 };
                 let document = match entry.kind {
                     UiLogKind::Sent | UiLogKind::Received if is_json(&entry.text) => {
-                        ResultDocument::from_json(pretty(&entry.text))
+                        ResultDocument::from_json(pretty_json(&entry.text))
                     }
                     _ => ResultDocument::from_text(entry.text.clone()),
                 };
                 let title = format!("{} {}", format_time(entry.at), entry.kind.label());
-                return ScreenAction::Go(Box::new(Screen::Text(title, document)));
+                return ScreenAction::Open(Box::new(Screen::Text(title, document)));
             }
             _ => return ScreenAction::Ignored,
         }
@@ -115,7 +115,7 @@ impl LogScreen {
     }
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
-        let shown = self.shown(world);
+        let shown = self.visible_entries(world);
         if self.following {
             self.pick.at = shown.len().saturating_sub(1);
         }
@@ -125,7 +125,7 @@ impl LogScreen {
             let (typed, column) = self.filter.visible_line(usize::from(head.width).saturating_sub(6));
             canvas.text(head, 1, &format!(" / {typed}"), canvas.theme.accent());
             if self.filter.typing {
-                canvas.cursor_at(head, 1, 3 + column);
+                canvas.set_cursor(head, 1, 3 + column);
             }
         } else {
             canvas.rule(head, 1);

@@ -58,10 +58,10 @@ impl ServersScreen {
         match (key, chosen) {
             (KeyPress::Enter | KeyPress::Right | KeyPress::Char('l'), Some(chosen)) => {
                 let scope = chosen.map(|(name, _)| name.clone());
-                ScreenAction::Go(Box::new(Screen::Catalog(CatalogScreen::new(scope, world))))
+                ScreenAction::Open(Box::new(Screen::Catalog(CatalogScreen::new(scope, world))))
             }
             (KeyPress::Char('r'), Some(Some((name, _)))) => {
-                ScreenAction::Do(Effect::Manage(name.clone(), SourceCommand::Reconnect))
+                ScreenAction::Run(Effect::Manage(name.clone(), SourceCommand::Reconnect))
             }
             (KeyPress::Char('r'), Some(None)) => {
                 ScreenAction::Warn("reconnecting is for one server at a time".to_owned())
@@ -72,7 +72,7 @@ impl ServersScreen {
                 } else {
                     SourceCommand::Disable
                 };
-                ScreenAction::Do(Effect::Manage(name.clone(), order))
+                ScreenAction::Run(Effect::Manage(name.clone(), order))
             }
             _ => ScreenAction::Ignored,
         }
@@ -111,12 +111,12 @@ impl ServersScreen {
         let (list, foot) = split_bottom(area, (area.height / 3).clamp(3, 12));
         let (head, list) = split_top(list, 1);
         let columns = Columns::fit(usize::from(area.width), world);
-        canvas.line(head, 0, &columns.head(theme));
+        canvas.line(head, 0, &columns.header(theme));
         if self.filter.typing || !self.filter.is_empty() {
             let (typed, column) = self.filter.visible_line(40);
             canvas.text(head, 0, &cell(&format!(" / {typed}"), usize::from(head.width)), theme.accent());
             if self.filter.typing {
-                canvas.cursor_at(head, 0, 3 + column);
+                canvas.set_cursor(head, 0, 3 + column);
             }
         }
         let window = self.pick.window(rows.len(), usize::from(list.height));
@@ -126,8 +126,8 @@ impl ServersScreen {
                 canvas.select(list, line);
             }
             let shown = match &rows[at] {
-                None => columns.all(world, chosen, theme),
-                Some((name, status)) => columns.one(name, status, world, chosen, theme),
+                None => columns.all_servers_row(world, chosen, theme),
+                Some((name, status)) => columns.server_row(name, status, world, chosen, theme),
             };
             canvas.line(list, line, &shown);
         }
@@ -138,7 +138,7 @@ impl ServersScreen {
         canvas.rule(foot, 0);
         let (_, foot) = split_top(inset(foot, 1), 1);
         let about = match rows.get(self.pick.at) {
-            Some(Some((name, status))) => about(name, status, world, usize::from(foot.width), theme),
+            Some(Some((name, status))) => server_details(name, status, world, usize::from(foot.width), theme),
             Some(None) => overview(world, theme),
             None => Vec::new(),
         };
@@ -174,7 +174,7 @@ impl Columns {
         Self { name: longest.min(width.saturating_sub(fixed).max(10)), state, transport, era, auth }
     }
 
-    fn head(&self, theme: Theme) -> Line<'static> {
+    fn header(&self, theme: Theme) -> Line<'static> {
         let text = format!(
             "   {} {} {} {} {}{:>6}{:>6}{:>6}",
             cell("Server", self.name),
@@ -189,24 +189,24 @@ impl Columns {
         Line::from(Span::styled(text, theme.dim()))
     }
 
-    fn numbers(counts: ItemCounts) -> String {
+    fn count_cells(counts: ItemCounts) -> String {
         let resources = counts.resources + counts.templates;
         let shown = |number: usize| if number == 0 { "·".to_owned() } else { number.to_string() };
         format!("{:>6}{:>6}{:>6}", shown(counts.tools), shown(resources), shown(counts.prompts))
     }
 
-    fn all(&self, world: &UiState, chosen: bool, theme: Theme) -> Line<'static> {
+    fn all_servers_row(&self, world: &UiState, chosen: bool, theme: Theme) -> Line<'static> {
         let width = self.name + self.state + self.transport + self.era + self.auth + 4;
         let servers = format!("All {}", format_count(world.yard.sources.len(), "server"));
         Line::from(vec![
             pointer(chosen, theme),
             Span::raw("  "),
             Span::styled(cell(&servers, width), theme.strong()),
-            Span::raw(Self::numbers(world.total())),
+            Span::raw(Self::count_cells(world.total())),
         ])
     }
 
-    fn one(
+    fn server_row(
         &self,
         name: &SourceName,
         status: &SourceStatus,
@@ -242,7 +242,7 @@ impl Columns {
             Span::styled(cell(&era, self.era), theme.dim()),
             Span::raw(" "),
             Span::styled(cell(login, self.auth), theme.dim()),
-            Span::raw(Self::numbers(world.counts(name))),
+            Span::raw(Self::count_cells(world.counts(name))),
         ])
     }
 }
@@ -264,7 +264,7 @@ pub(crate) fn state_mark(state: SourceState, theme: Theme) -> (&'static str, Sty
 }
 
 /// What there is to say about one server.
-fn about(
+fn server_details(
     name: &SourceName,
     status: &SourceStatus,
     world: &UiState,

@@ -26,12 +26,12 @@ enum Signer {
 }
 
 /// A client secret may be a private key, told by how it begins.
-pub(crate) fn is_key(secret: &str) -> bool {
+pub(crate) fn is_private_key(secret: &str) -> bool {
     secret.trim_start().starts_with("-----BEGIN")
 }
 
 /// An assertion that we are this client, for one authorization server.
-pub(crate) fn assertion(key: &str, client: &str, audience: &str) -> Result<String, AuthError> {
+pub(crate) fn sign_client_assertion(key: &str, client: &str, audience: &str) -> Result<String, AuthError> {
     let signer = Signer::read(key)?;
     let id = toolyard_random::bytes::<16>().map_err(|error| AuthError::Key(error.to_string()))?;
     let header = json!({"alg": signer.algorithm(), "typ": "JWT"});
@@ -97,7 +97,7 @@ mod tests {
     };
     use serde_json::Value;
 
-    use super::{assertion, is_key};
+    use super::{is_private_key, sign_client_assertion};
 
     #[test]
     fn signs_who_we_are_for_one_server() {
@@ -105,8 +105,8 @@ mod tests {
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         let body = STANDARD.encode(der.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
-        assert!(is_key(&pem));
-        let text = assertion(&pem, "me", "https://auth.example").unwrap();
+        assert!(is_private_key(&pem));
+        let text = sign_client_assertion(&pem, "me", "https://auth.example").unwrap();
         let (signed, signature) = text.rsplit_once('.').unwrap();
         let (header, claims) = signed.split_once('.').unwrap();
         let read = |part| serde_json::from_slice::<Value>(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
@@ -126,16 +126,16 @@ mod tests {
         let body = STANDARD.encode(der.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
         let outage = toolyard_random::SimulatedOutage::begin();
-        let refused = assertion(&pem, "me", "https://auth.example").unwrap_err().to_string();
+        let refused = sign_client_assertion(&pem, "me", "https://auth.example").unwrap_err().to_string();
         assert!(refused.contains("the system's source of random numbers failed"), "{refused}");
         drop(outage);
-        assertion(&pem, "me", "https://auth.example").unwrap();
+        sign_client_assertion(&pem, "me", "https://auth.example").unwrap();
     }
 
     #[test]
     fn what_is_no_key_is_refused_without_being_shown() {
-        let error = assertion("-----BEGIN PRIVATE KEY-----\ns3cret\n", "me", "x").unwrap_err();
+        let error = sign_client_assertion("-----BEGIN PRIVATE KEY-----\ns3cret\n", "me", "x").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("s3cret"));
-        assert!(!is_key("s3cret"));
+        assert!(!is_private_key("s3cret"));
     }
 }

@@ -13,7 +13,7 @@ use toolyard_hub::{AuthStatus, SourceName};
 use toolyard_wire::Authorization;
 
 use super::client_credentials;
-use super::discovery::{DiscoverySource, find};
+use super::discovery::{DiscoverySource, discover_authorization_server};
 use super::login::{LoginFlow, LoginPrompter};
 use super::method::AuthMethod;
 use super::record::{CredentialRecord, OAuthToken, merge_scopes, now};
@@ -36,7 +36,7 @@ const LOOK_FOR_LOGIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Authorizer {
     server: SourceName,
-    way: AuthMethod,
+    method: AuthMethod,
     shared: AuthContext,
     header: Authorization,
     /// When the token has to be renewed, in seconds since 1970.
@@ -69,7 +69,7 @@ impl Authorizer {
         }
         Arc::new(Self {
             server: settings.name.clone(),
-            way,
+            method: way,
             shared: shared.clone(),
             header,
             renew_at: AtomicU64::new(u64::MAX),
@@ -92,12 +92,12 @@ impl Authorizer {
     /// Takes in what is kept, which another process may have changed, and renews it if it is old.
     pub(crate) async fn load(&self) {
         if let AuthMethod::OAuth { key, oauth: OAuthSettings { client_credentials: false, .. }, .. } =
-            &self.way
+            &self.method
         {
             let mut state = self.state.lock().await;
             match self.shared.store.load(key).await {
                 Ok(record) if self.is_stale(&state, &record) => {}
-                Ok(record) => self.take(&mut state, record),
+                Ok(record) => self.set_record(&mut state, record),
                 Err(error) => tracing::warn!(server = %self.server, %error, "credentials cannot be read"),
             }
         }
@@ -113,14 +113,14 @@ impl Authorizer {
     }
 
     async fn renew(&self) {
-        let AuthMethod::OAuth { key, resource, oauth } = &self.way else { return };
+        let AuthMethod::OAuth { key, resource, oauth } = &self.method else { return };
         let mut state = self.state.lock().await;
         // Somebody else may have been here first.
         if now() < self.renew_at.load(Ordering::Acquire) {
             return;
         }
         let renewed = match oauth.client_credentials {
-            true => self.obtain(&mut state, (resource, oauth), None).await.map(|()| true),
+            true => self.obtain_client_token(&mut state, (resource, oauth), None).await.map(|()| true),
             false => self.refresh(&mut state, key, resource).await,
         };
         match renewed {
@@ -137,7 +137,7 @@ impl Authorizer {
     /// Does what it takes so that a request that was challenged may be sent again. `seen` is what [`Self::seen`] was
     /// before it was sent.
     pub(crate) async fn answer_challenge(&self, challenge: &Challenge, seen: u64) -> Result<(), AuthError> {
-        let AuthMethod::OAuth { key, resource, oauth } = &self.way else {
+        let AuthMethod::OAuth { key, resource, oauth } = &self.method else {
             return Err(AuthError::TokenRefused);
         };
         let mut state = self.state.lock().await;
@@ -151,15 +151,15 @@ impl Authorizer {
         }
         let demanded = challenge.scopes(resource);
         if oauth.client_credentials {
-            self.in_vain(&state.record, wants_scope, &demanded)?;
-            return self.obtain(&mut state, (resource, oauth), Some(challenge)).await;
+            self.reject_repeated_scopes(&state.record, wants_scope, &demanded)?;
+            return self.obtain_client_token(&mut state, (resource, oauth), Some(challenge)).await;
         }
         let kept = self.shared.store.load(key).await?;
         if kept.token.is_some() && kept.token != state.record.token && !self.is_stale(&state, &kept) {
-            self.take(&mut state, kept);
+            self.set_record(&mut state, kept);
             return Ok(());
         }
-        self.in_vain(&kept, wants_scope, &demanded)?;
+        self.reject_repeated_scopes(&kept, wants_scope, &demanded)?;
         if !wants_scope && state.refreshed != Some(seen) && self.refresh(&mut state, key, resource).await? {
             return Ok(());
         }
@@ -168,8 +168,8 @@ impl Authorizer {
         if wants_scope {
             record.missing = merge_scopes(&[&record.missing, &demanded]);
         }
-        match &self.shared.person {
-            Some(person) => self.ask(&mut state, &record, person).await,
+        match &self.shared.login_prompter {
+            Some(person) => self.prompt_login(&mut state, &record, person).await,
             None => {
                 // The next login then begins with what the server wanted.
                 if record != kept {
@@ -177,7 +177,7 @@ impl Authorizer {
                     let note = move |kept: &mut CredentialRecord| {
                         (kept.challenge, kept.missing) = (challenge, missing);
                     };
-                    self.shared.store.change(key, note).await?;
+                    self.shared.store.update(key, note).await?;
                 }
                 state.record = record;
                 match wants_scope {
@@ -190,7 +190,7 @@ impl Authorizer {
 
     /// Completes when somebody has logged in, in this process or in another.
     pub(crate) async fn wait_for_login(&self) {
-        let AuthMethod::OAuth { key, .. } = &self.way else { return std::future::pending().await };
+        let AuthMethod::OAuth { key, .. } = &self.method else { return std::future::pending().await };
         loop {
             tokio::time::sleep(LOOK).await;
             let known = self.state.lock().await.record.token.clone();
@@ -206,7 +206,7 @@ impl Authorizer {
         challenge: Option<&Challenge>,
         person: &LoginPrompter,
     ) -> Result<(), AuthError> {
-        let (key, oauth) = match &self.way {
+        let (key, oauth) = match &self.method {
             AuthMethod::OAuth { key, oauth, .. } => (key, oauth),
             AuthMethod::Static(_) => return Err(AuthError::NothingToDo("its token is in the configuration")),
             AuthMethod::None | AuthMethod::InvalidUrl => {
@@ -223,19 +223,19 @@ impl Authorizer {
             None => return Err(AuthError::NothingToDo("it does not ask who we are")),
         }
         let mut state = self.state.lock().await;
-        self.ask(&mut state, &record, person).await
+        self.prompt_login(&mut state, &record, person).await
     }
 
     pub(crate) async fn log_out(&self) -> Result<bool, AuthError> {
-        let AuthMethod::OAuth { key, .. } = &self.way else { return Ok(false) };
+        let AuthMethod::OAuth { key, .. } = &self.method else { return Ok(false) };
         let mut state = self.state.lock().await;
         let _lock = self.shared.store.lock(key).await?;
-        self.take(&mut state, CredentialRecord::default());
+        self.set_record(&mut state, CredentialRecord::default());
         self.shared.store.remove(key).await
     }
 
     pub(crate) async fn status(&self) -> Result<AuthStatus, AuthError> {
-        match &self.way {
+        match &self.method {
             AuthMethod::None | AuthMethod::InvalidUrl => Ok(AuthStatus::Unsupported),
             AuthMethod::Static(_) => Ok(AuthStatus::BearerToken),
             AuthMethod::OAuth { oauth, .. } if oauth.client_credentials => Ok(AuthStatus::OAuth),
@@ -248,14 +248,18 @@ impl Authorizer {
 
     /// Whether there is anything to log in to: an authorization server that says where it is. Asks on the network.
     pub(crate) async fn offers_login(&self) -> bool {
-        let AuthMethod::OAuth { resource, .. } = &self.way else { return false };
+        let AuthMethod::OAuth { resource, .. } = &self.method else { return false };
         let challenge = self.state.lock().await.record.challenge.clone();
-        let found = tokio::time::timeout(LOOK_FOR_LOGIN, find(resource, challenge.as_deref())).await;
-        found.is_ok_and(|found| found.is_ok_and(|found| found.because == DiscoverySource::Announced))
+        let found = tokio::time::timeout(
+            LOOK_FOR_LOGIN,
+            discover_authorization_server(resource, challenge.as_deref()),
+        )
+        .await;
+        found.is_ok_and(|found| found.is_ok_and(|found| found.source == DiscoverySource::Announced))
     }
 
     /// What was asked for and did not help is not asked for again.
-    fn in_vain(
+    fn reject_repeated_scopes(
         &self,
         record: &CredentialRecord,
         wants_scope: bool,
@@ -265,22 +269,28 @@ impl Authorizer {
         if wants_scope && asked { Err(AuthError::ScopeRejected(demanded.join(" "))) } else { Ok(()) }
     }
 
-    async fn ask(
+    async fn prompt_login(
         &self,
         state: &mut State,
         record: &CredentialRecord,
         person: &LoginPrompter,
     ) -> Result<(), AuthError> {
-        let AuthMethod::OAuth { key, resource, oauth } = &self.way else {
+        let AuthMethod::OAuth { key, resource, oauth } = &self.method else {
             return Err(AuthError::LoginNeeded);
         };
-        let document = self.shared.document.as_deref();
-        let login = LoginFlow { server: &self.server, resource, oauth, document, before: record };
-        let record = login.ask(person).await?;
+        let document = self.shared.client_metadata_url.as_deref();
+        let login = LoginFlow {
+            server: &self.server,
+            resource,
+            oauth,
+            client_metadata_url: document,
+            previous: record,
+        };
+        let record = login.run(person).await?;
         // A renewal of the login of before that is under way must not replace this one.
         let _lock = self.shared.store.lock(key).await?;
         self.shared.store.save(key, record.clone()).await?;
-        self.take(state, record);
+        self.set_record(state, record);
         Ok(())
     }
 
@@ -299,14 +309,14 @@ impl Authorizer {
         } else if kept.token != state.record.token {
             // Another process, or another connection of this one, has renewed it while we waited.
             let there = kept.token.is_some();
-            self.take(state, kept);
+            self.set_record(state, kept);
             return Ok(there);
         }
         let renewal = Renewal { lock, store: self.shared.store.clone(), key: key.clone() };
         let renewing = self.renewals.spawn(renewal.run(resource.clone(), kept));
         let renewed = renewing.await.map_err(|error| AuthError::Token(error.to_string()))??;
         let Some((record, saved)) = renewed else { return Ok(false) };
-        self.take(state, record);
+        self.set_record(state, record);
         state.refreshed = Some(self.token_generation());
         if let Err(error) = saved {
             state.superseded = stored;
@@ -321,13 +331,13 @@ impl Authorizer {
     }
 
     /// Waits for renewals that are under way.
-    pub(crate) async fn finish(&self) {
+    pub(crate) async fn wait_for_renewals(&self) {
         self.renewals.close();
         let _ = tokio::time::timeout(FINISH, self.renewals.wait()).await;
     }
 
     /// A token for the client itself. It is not kept: the next process can get one just as well.
-    async fn obtain(
+    async fn obtain_client_token(
         &self,
         state: &mut State,
         (resource, oauth): (&Url, &OAuthSettings),
@@ -337,8 +347,9 @@ impl Authorizer {
             challenge.map_or_else(|| state.record.challenge.clone(), |challenge| challenge.text.clone());
         let demanded = challenge.map(|challenge| challenge.scopes(resource)).unwrap_or_default();
         let requested = merge_scopes(&[&oauth.scopes, &state.record.requested, &demanded]);
-        let token = client_credentials::obtain(resource, oauth, text.as_deref(), &requested).await?;
-        self.take(
+        let token =
+            client_credentials::request_client_token(resource, oauth, text.as_deref(), &requested).await?;
+        self.set_record(
             state,
             CredentialRecord {
                 challenge: text,
@@ -351,7 +362,7 @@ impl Authorizer {
     }
 
     /// From now on this is what we know, and its token is what is sent.
-    fn take(&self, state: &mut State, record: CredentialRecord) {
+    fn set_record(&self, state: &mut State, record: CredentialRecord) {
         if record.token != state.record.token {
             let header = record.token.as_ref().and_then(|token| token.header().ok());
             self.header.set(header);

@@ -37,19 +37,22 @@ impl CallbackListener {
     }
 
     /// Where the browser is sent.
-    pub(crate) fn address(&self) -> String {
-        address(self.port)
+    pub(crate) fn redirect_uri(&self) -> String {
+        redirect_uri(self.port)
     }
 
     /// The answer to the question with this state. Whatever else asks for something here is sent away.
-    pub(crate) async fn answer(&self, state: &str) -> Result<AuthorizationResponse, AuthError> {
+    pub(crate) async fn wait_for_response(&self, state: &str) -> Result<AuthorizationResponse, AuthError> {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else {
                 // Out of descriptors, most likely: that passes.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let Ok(Some(target)) = tokio::time::timeout(SLOWEST, target(&mut stream)).await else { continue };
+            let Ok(Some(target)) = tokio::time::timeout(SLOWEST, read_request_target(&mut stream)).await
+            else {
+                continue;
+            };
             match parse_redirect(&format!("http://127.0.0.1:{}{target}", self.port), state) {
                 Some(answer) => {
                     let (status, words) = match &answer {
@@ -65,14 +68,14 @@ impl CallbackListener {
     }
 }
 
-fn address(port: u16) -> String {
+fn redirect_uri(port: u16) -> String {
     format!("http://127.0.0.1:{port}{PATH}")
 }
 
 /// The port of an address of ours.
-pub(crate) fn port(redirect: &str) -> Option<u16> {
+pub(crate) fn redirect_port(redirect: &str) -> Option<u16> {
     let port = Url::parse(redirect).ok()?.port()?;
-    (address(port) == redirect).then_some(port)
+    (redirect_uri(port) == redirect).then_some(port)
 }
 
 /// Reads the address that a browser was sent to; `None` if it is not the answer to this question.
@@ -94,7 +97,7 @@ pub(crate) fn parse_redirect(address: &str, state: &str) -> Option<Result<Author
 }
 
 /// The target of a GET request.
-async fn target(stream: &mut TcpStream) -> Option<String> {
+async fn read_request_target(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         let read = stream.read_buf(&mut request).await.ok()?;
@@ -120,7 +123,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
-    use super::{AuthorizationResponse, CallbackListener, parse_redirect, port};
+    use super::{AuthorizationResponse, CallbackListener, parse_redirect, redirect_port};
 
     async fn get(port: u16, target: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -134,13 +137,13 @@ mod tests {
     async fn waits_for_the_one_answer_and_sends_others_away() {
         let callback = CallbackListener::bind(0).await.unwrap();
         let here = callback.port;
-        assert_eq!(port(&callback.address()), Some(here));
+        assert_eq!(redirect_port(&callback.redirect_uri()), Some(here));
         let browser = tokio::spawn(async move {
             let stranger = get(here, "/callback?code=evil&state=guess").await;
             let icon = get(here, "/favicon.ico").await;
             (stranger, icon, get(here, "/callback?code=c%2B1&state=s&iss=https%3A%2F%2Fa").await)
         });
-        let answer = callback.answer("s").await.unwrap();
+        let answer = callback.wait_for_response("s").await.unwrap();
         assert_eq!(
             answer,
             AuthorizationResponse { code: "c+1".to_owned(), issuer: Some("https://a".to_owned()) }
@@ -156,6 +159,6 @@ mod tests {
         let error = parse_redirect(address, "s").unwrap().unwrap_err();
         assert_eq!(error.to_string(), "it was refused: access_denied: no way");
         assert!(parse_redirect(address, "other").is_none());
-        assert_eq!(port("http://localhost:1/else"), None);
+        assert_eq!(redirect_port("http://localhost:1/else"), None);
     }
 }

@@ -7,8 +7,8 @@ use reqwest::redirect::Policy;
 use rmcp::transport::auth::ClientCredentialsConfig;
 
 use super::AuthError;
-use super::assertion::{assertion, is_key};
-use super::discovery::{AuthorizationServer, find, summarize_error};
+use super::assertion::{is_private_key, sign_client_assertion};
+use super::discovery::{AuthorizationServer, discover_authorization_server, summarize_error};
 use super::record::OAuthToken;
 use crate::settings::OAuthSettings;
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// No token is larger.
 const LONGEST: usize = 1024 * 1024;
 
-pub(crate) async fn obtain(
+pub(crate) async fn request_client_token(
     resource: &Url,
     oauth: &OAuthSettings,
     challenge: Option<&str>,
@@ -26,16 +26,16 @@ pub(crate) async fn obtain(
     let (Some(id), Some(secret)) = (&oauth.client_id, &oauth.client_secret) else {
         return Err(AuthError::Client("client credentials need a client_id and a client_secret".to_owned()));
     };
-    let mut found = find(resource, challenge).await?;
-    let resource = found.resource(resource).await;
+    let mut found = discover_authorization_server(resource, challenge).await?;
+    let resource = found.resource_identifier(resource).await;
     let scopes = match scopes.is_empty() {
         true => found.manager.select_initial_scopes(&[]).await,
         false => scopes.to_vec(),
     };
     // A refresh token would be for nothing: the credentials themselves are at hand.
     let scopes: Vec<String> = scopes.into_iter().filter(|scope| scope != "offline_access").collect();
-    if is_key(secret.reveal()) {
-        return by_signing(&resource, &found, (id, secret.reveal()), &scopes).await;
+    if is_private_key(secret.reveal()) {
+        return request_with_assertion(&resource, &found, (id, secret.reveal()), &scopes).await;
     }
     let config = ClientCredentialsConfig::ClientSecret {
         client_id: id.clone(),
@@ -49,18 +49,18 @@ pub(crate) async fn obtain(
     OAuthToken::from_rmcp(&found.manager.exchange_client_credentials(&config).await.map_err(failed)?)
 }
 
-async fn by_signing(
+async fn request_with_assertion(
     resource: &str,
     found: &AuthorizationServer,
     (id, key): (&str, &str),
     scopes: &[String],
 ) -> Result<OAuthToken, AuthError> {
     if found.metadata.additional_fields.contains_key("token_endpoint_auth_methods_supported")
-        && !found.lists("token_endpoint_auth_methods_supported", "private_key_jwt")
+        && !found.metadata_lists("token_endpoint_auth_methods_supported", "private_key_jwt")
     {
         return Err(AuthError::Client("its authorization server takes no signed assertions".to_owned()));
     }
-    let signed = assertion(key, id, &found.issuer())?;
+    let signed = sign_client_assertion(key, id, &found.issuer())?;
     let failed = |error: &reqwest::Error| AuthError::Token(error.to_string());
     // An assertion is for this address and must not follow a redirect to another.
     let http = reqwest::Client::builder().redirect(Policy::none()).timeout(PATIENCE).build();
@@ -77,7 +77,10 @@ async fn by_signing(
         }
     }
     if !status.is_success() {
-        return Err(AuthError::Token(format!("its authorization server answered {status}{}", said(&answer))));
+        return Err(AuthError::Token(format!(
+            "its authorization server answered {status}{}",
+            token_error(&answer)
+        )));
     }
     OAuthToken::read(&answer)
 }
@@ -99,7 +102,7 @@ fn form(signed: &str, resource: &str, scopes: &[String]) -> String {
 }
 
 /// The error that a token endpoint names.
-fn said(answer: &[u8]) -> String {
+fn token_error(answer: &[u8]) -> String {
     let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
     let error = answer.get("error").and_then(serde_json::Value::as_str);
     error.map_or_else(String::new, |error| format!(": {}", error.chars().take(100).collect::<String>()))

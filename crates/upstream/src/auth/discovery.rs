@@ -11,7 +11,7 @@ use super::AuthError;
 pub(crate) struct AuthorizationServer {
     pub(crate) manager: AuthorizationManager,
     pub(crate) metadata: AuthorizationMetadata,
-    pub(crate) because: DiscoverySource,
+    pub(crate) source: DiscoverySource,
 }
 
 /// Why this is taken for the authorization server.
@@ -30,7 +30,7 @@ impl AuthorizationServer {
     }
 
     /// The resource as it calls itself. The library keeps that to itself, but names it where it sends people.
-    pub(crate) async fn resource(&mut self, address: &Url) -> String {
+    pub(crate) async fn resource_identifier(&mut self, address: &Url) -> String {
         let nobody = OAuthClientConfig::new("nobody", "http://127.0.0.1/");
         let sent = match self.manager.configure_client(nobody) {
             Ok(()) => self.manager.get_authorization_url(&[]).await.ok(),
@@ -42,12 +42,12 @@ impl AuthorizationServer {
     }
 
     /// Whether a list of its metadata names something.
-    pub(crate) fn lists(&self, field: &str, name: &str) -> bool {
+    pub(crate) fn metadata_lists(&self, field: &str, name: &str) -> bool {
         let list = self.metadata.additional_fields.get(field).and_then(|list| list.as_array());
         list.is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(name)))
     }
 
-    pub(crate) fn takes_metadata_documents(&self) -> bool {
+    pub(crate) fn supports_client_metadata_documents(&self) -> bool {
         let field = self.metadata.additional_fields.get("client_id_metadata_document_supported");
         field.and_then(serde_json::Value::as_bool) == Some(true)
     }
@@ -60,7 +60,10 @@ impl AuthorizationServer {
 }
 
 /// Finds the authorization server for the resource at this address.
-pub(crate) async fn find(resource: &Url, challenge: Option<&str>) -> Result<AuthorizationServer, AuthError> {
+pub(crate) async fn discover_authorization_server(
+    resource: &Url,
+    challenge: Option<&str>,
+) -> Result<AuthorizationServer, AuthError> {
     // There is one provider of cryptography in this house; whoever comes first puts it in its place.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let failed = |error: rmcp::transport::auth::AuthError| AuthError::Discovery(summarize_error(&error));
@@ -76,15 +79,15 @@ pub(crate) async fn find(resource: &Url, challenge: Option<&str>) -> Result<Auth
     for endpoint in
         [&metadata.authorization_endpoint, &metadata.token_endpoint].into_iter().chain(registration)
     {
-        check(resource, endpoint)?;
+        check_endpoint_scheme(resource, endpoint)?;
     }
     manager.set_metadata(metadata.clone());
-    Ok(AuthorizationServer { manager, metadata, because })
+    Ok(AuthorizationServer { manager, metadata, source: because })
 }
 
 /// Secrets are sent to these addresses and people are sent there, so they must be of the web, and encrypted unless
 /// the resource itself is not.
-fn check(resource: &Url, endpoint: &str) -> Result<(), AuthError> {
+fn check_endpoint_scheme(resource: &Url, endpoint: &str) -> Result<(), AuthError> {
     let scheme = Url::parse(endpoint).map(|url| url.scheme().to_owned()).unwrap_or_default();
     match (scheme.as_str(), resource.scheme()) {
         ("https", _) | ("http", "http") => Ok(()),
@@ -103,11 +106,13 @@ pub(crate) fn summarize_error(error: &rmcp::transport::auth::AuthError) -> Strin
 mod tests {
     use reqwest::Url;
 
-    use super::check;
+    use super::check_endpoint_scheme;
 
     #[test]
     fn only_addresses_that_are_safe_are_used() {
-        let fine = |resource: &str, endpoint: &str| check(&Url::parse(resource).unwrap(), endpoint).is_ok();
+        let fine = |resource: &str, endpoint: &str| {
+            check_endpoint_scheme(&Url::parse(resource).unwrap(), endpoint).is_ok()
+        };
         assert!(fine("https://mcp.example/mcp", "https://auth.example/token"));
         assert!(fine("http://localhost:1/mcp", "http://localhost:2/token"));
         assert!(!fine("https://mcp.example/mcp", "http://auth.example/token"));

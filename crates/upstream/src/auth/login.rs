@@ -13,8 +13,10 @@ use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
 use super::AuthError;
-use super::callback::{AuthorizationResponse, CallbackListener, parse_redirect, port};
-use super::discovery::{AuthorizationServer, DiscoverySource, find, summarize_error};
+use super::callback::{AuthorizationResponse, CallbackListener, parse_redirect, redirect_port};
+use super::discovery::{
+    AuthorizationServer, DiscoverySource, discover_authorization_server, summarize_error,
+};
 use super::record::{CredentialRecord, KnownClient, OAuthToken, merge_scopes};
 use crate::settings::OAuthSettings;
 
@@ -47,19 +49,21 @@ pub(crate) struct LoginFlow<'a> {
     pub(crate) resource: &'a Url,
     pub(crate) oauth: &'a OAuthSettings,
     /// Where a description of us is published, for authorization servers that read such.
-    pub(crate) document: Option<&'a str>,
-    pub(crate) before: &'a CredentialRecord,
+    pub(crate) client_metadata_url: Option<&'a str>,
+    pub(crate) previous: &'a CredentialRecord,
 }
 
 impl LoginFlow<'_> {
     /// Asks the person; gives back what is to be kept.
-    pub(crate) async fn ask(&self, person: &LoginPrompter) -> Result<CredentialRecord, AuthError> {
-        let mut found = find(self.resource, self.before.challenge.as_deref()).await?;
-        let known = self.before.client.as_ref().filter(|client| client.issuer == found.issuer());
-        let callback = self.bind(known).await.map_err(|error| AuthError::Callback(error.to_string()))?;
+    pub(crate) async fn run(&self, person: &LoginPrompter) -> Result<CredentialRecord, AuthError> {
+        let mut found =
+            discover_authorization_server(self.resource, self.previous.challenge.as_deref()).await?;
+        let known = self.previous.client.as_ref().filter(|client| client.issuer == found.issuer());
+        let callback =
+            self.bind_callback(known).await.map_err(|error| AuthError::Callback(error.to_string()))?;
         let requested = self.scopes(&found, known.is_some()).await;
         let scopes: Vec<&str> = requested.iter().map(String::as_str).collect();
-        let client = self.client(&mut found, known, &callback.address(), &scopes).await?;
+        let client = self.resolve_client(&mut found, known, &callback.redirect_uri(), &scopes).await?;
         let failed = |error: RmcpError| AuthError::Discovery(summarize_error(&error));
         let address = found.manager.get_authorization_url(&scopes).await.map_err(failed)?;
         let state = Url::parse(&address).ok().and_then(|url| {
@@ -68,7 +72,7 @@ impl LoginFlow<'_> {
         let state = state.unwrap_or_default();
         let (pasted, pastes) = mpsc::channel(1);
         person(LoginPrompt { server: self.server.clone(), address, pasted });
-        let answer = tokio::time::timeout(PATIENCE, either(&callback, pastes, &state)).await;
+        let answer = tokio::time::timeout(PATIENCE, wait_for_response(&callback, pastes, &state)).await;
         let answer = answer.map_err(|_| AuthError::LoginTimedOut)??;
         let exchange =
             found.manager.exchange_code_for_token_with_issuer(&answer.code, &state, answer.issuer.as_deref());
@@ -76,7 +80,7 @@ impl LoginFlow<'_> {
         let response = exchange.with_subscriber(NoSubscriber::default()).await;
         let response = response.map_err(|error| AuthError::Token(summarize_error(&error)))?;
         Ok(CredentialRecord {
-            challenge: self.before.challenge.clone(),
+            challenge: self.previous.challenge.clone(),
             client: Some(client),
             token: Some(OAuthToken::from_rmcp(&response)?),
             requested,
@@ -85,11 +89,11 @@ impl LoginFlow<'_> {
     }
 
     /// The port that is configured, or the one that we are registered with, or any.
-    async fn bind(&self, known: Option<&KnownClient>) -> io::Result<CallbackListener> {
+    async fn bind_callback(&self, known: Option<&KnownClient>) -> io::Result<CallbackListener> {
         if let Some(port) = self.oauth.callback_port {
             return CallbackListener::bind(port).await;
         }
-        let before = known.and_then(|client| port(&client.redirect));
+        let before = known.and_then(|client| redirect_port(&client.redirect));
         match before {
             Some(port) => match CallbackListener::bind(port).await {
                 Ok(callback) => Ok(callback),
@@ -105,8 +109,8 @@ impl LoginFlow<'_> {
             true => found.manager.select_initial_scopes(&[]).await,
             false => self.oauth.scopes.clone(),
         };
-        let before: &[String] = if same_issuer { &self.before.requested } else { &[] };
-        let mut scopes = merge_scopes(&[before, &said, &self.before.missing]);
+        let before: &[String] = if same_issuer { &self.previous.requested } else { &[] };
+        let mut scopes = merge_scopes(&[before, &said, &self.previous.missing]);
         if !scopes.is_empty() && found.offers_offline_access() {
             scopes = merge_scopes(&[&scopes, &["offline_access".to_owned()]]);
         }
@@ -114,7 +118,7 @@ impl LoginFlow<'_> {
     }
 
     /// Who we are to this authorization server: as configured, as published, as we were before, or as of now.
-    async fn client(
+    async fn resolve_client(
         &self,
         found: &mut AuthorizationServer,
         known: Option<&KnownClient>,
@@ -125,7 +129,9 @@ impl LoginFlow<'_> {
         let secret = self.oauth.client_secret.as_ref().map(|secret| secret.reveal().to_owned());
         let client = if let Some(id) = &self.oauth.client_id {
             KnownClient { issuer, id: id.clone(), secret, redirect }
-        } else if let Some(document) = self.document.filter(|_| found.takes_metadata_documents()) {
+        } else if let Some(document) =
+            self.client_metadata_url.filter(|_| found.supports_client_metadata_documents())
+        {
             KnownClient { issuer, id: document.to_owned(), secret: None, redirect }
         } else if let Some(known) = known.filter(|known| known.redirect == redirect) {
             known.clone()
@@ -135,7 +141,7 @@ impl LoginFlow<'_> {
             ));
         } else {
             let registered = found.manager.register_client(NAME, &redirect, scopes).await;
-            let registered = registered.map_err(|error| match found.because {
+            let registered = registered.map_err(|error| match found.source {
                 DiscoverySource::Announced => AuthError::Client(summarize_error(&error)),
                 DiscoverySource::Guessed => {
                     AuthError::Discovery("there is none, as far as one can see".to_owned())
@@ -151,7 +157,7 @@ impl LoginFlow<'_> {
 }
 
 /// The first answer, whichever way it comes.
-async fn either(
+async fn wait_for_response(
     callback: &CallbackListener,
     mut pastes: mpsc::Receiver<String>,
     state: &str,
@@ -164,7 +170,7 @@ async fn either(
         }
     };
     tokio::select! {
-        answer = callback.answer(state) => answer,
+        answer = callback.wait_for_response(state) => answer,
         answer = pasted => answer,
     }
 }

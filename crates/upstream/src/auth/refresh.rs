@@ -6,7 +6,7 @@ use rmcp::transport::auth::{
 };
 
 use super::AuthError;
-use super::discovery::{find, summarize_error};
+use super::discovery::{discover_authorization_server, summarize_error};
 use super::record::{CredentialRecord, OAuthToken};
 
 /// What became of it.
@@ -23,7 +23,7 @@ pub(crate) async fn refresh(resource: &Url, record: &CredentialRecord) -> Result
     if !token.can_be_refreshed() {
         return Ok(RefreshOutcome::Refused);
     }
-    let mut found = find(resource, record.challenge.as_deref()).await?;
+    let mut found = discover_authorization_server(resource, record.challenge.as_deref()).await?;
     if found.issuer() != client.issuer {
         // The resource has moved to another authorization server; this token is none of its business.
         return Ok(RefreshOutcome::Refused);

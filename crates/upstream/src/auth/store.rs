@@ -61,22 +61,23 @@ impl CredentialStore {
 
     pub(crate) async fn load(&self, key: &CredentialKey) -> Result<CredentialRecord, AuthError> {
         let key = key.clone();
-        self.with(move |records| records.servers.get(&key.0).cloned().unwrap_or_default(), Step::Read).await
+        self.with_records(move |records| records.servers.get(&key.0).cloned().unwrap_or_default(), Step::Read)
+            .await
     }
 
     pub(crate) async fn save(&self, key: &CredentialKey, record: CredentialRecord) -> Result<(), AuthError> {
         let key = key.clone();
-        self.with(move |records| drop(records.servers.insert(key.0, record)), Step::Change).await
+        self.with_records(move |records| drop(records.servers.insert(key.0, record)), Step::Write).await
     }
 
     /// False if there was nothing.
     pub(crate) async fn remove(&self, key: &CredentialKey) -> Result<bool, AuthError> {
         let key = key.clone();
-        self.with(move |records| records.servers.remove(&key.0).is_some(), Step::Change).await
+        self.with_records(move |records| records.servers.remove(&key.0).is_some(), Step::Write).await
     }
 
     /// Changes what is kept in one step; gives back what it has become.
-    pub(crate) async fn change(
+    pub(crate) async fn update(
         &self,
         key: &CredentialKey,
         change: impl FnOnce(&mut CredentialRecord) + Send + 'static,
@@ -87,7 +88,7 @@ impl CredentialStore {
             change(record);
             record.clone()
         };
-        self.with(step, Step::Change).await
+        self.with_records(step, Step::Write).await
     }
 
     /// The right to replace the credentials of one server, among all processes that share this store. A refresh token
@@ -101,7 +102,7 @@ impl CredentialStore {
                     Arc::clone(turns.entry(key.0.clone()).or_default())
                 };
                 let turn = tokio::time::timeout(LOCK_WAIT, turn.lock_owned()).await;
-                let turn = turn.map_err(|_| AuthError::Store(held("in memory")))?;
+                let turn = turn.map_err(|_| AuthError::Store(lock_timeout_message("in memory")))?;
                 return Ok(CredentialLock { _file: None, _turn: Some(turn) });
             }
             StoreBackend::File(path) => lock_path(path, key),
@@ -112,7 +113,7 @@ impl CredentialStore {
             let opened = tokio::task::spawn_blocking(move || {
                 let folder = path.parent().unwrap_or(Path::new("."));
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-                private().write(true).create(true).truncate(false).open(&path)
+                private_open_options().write(true).create(true).truncate(false).open(&path)
             });
             opened.await.map_err(|error| AuthError::Store(error.to_string()))?.map_err(failed)?
         };
@@ -125,14 +126,14 @@ impl CredentialStore {
                     tokio::time::sleep(LOCK_AGAIN).await
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(AuthError::Store(held(&path.display().to_string())));
+                    return Err(AuthError::Store(lock_timeout_message(&path.display().to_string())));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
     }
 
-    async fn with<T: Send + 'static>(
+    async fn with_records<T: Send + 'static>(
         &self,
         act: impl FnOnce(&mut Records) -> T + Send + 'static,
         step: Step,
@@ -141,7 +142,7 @@ impl CredentialStore {
         let done = tokio::task::spawn_blocking(move || match &*place {
             StoreBackend::Memory { records, .. } => Ok(act(&mut records.lock())),
             StoreBackend::File(path) => {
-                in_file(path, act, step).map_err(|error| (path.display().to_string(), error))
+                with_file_records(path, act, step).map_err(|error| (path.display().to_string(), error))
             }
         });
         match done.await {
@@ -175,7 +176,7 @@ fn lock_path(store: &Path, key: &CredentialKey) -> PathBuf {
     store.with_extension(format!("{}.lock", HEXLOWER.encode(&digest.as_ref()[..8])))
 }
 
-fn held(lock: &str) -> String {
+fn lock_timeout_message(lock: &str) -> String {
     format!(
         "another process is renewing them, and its lock ({lock}) was not free within {} s",
         LOCK_WAIT.as_secs()
@@ -185,28 +186,29 @@ fn held(lock: &str) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Read,
-    Change,
+    Write,
 }
 
-fn in_file<T>(path: &Path, act: impl FnOnce(&mut Records) -> T, step: Step) -> io::Result<T> {
+fn with_file_records<T>(path: &Path, act: impl FnOnce(&mut Records) -> T, step: Step) -> io::Result<T> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if step == Step::Read {
         return Ok(act(&mut read(path)?));
     }
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // The file itself is replaced by each change, so it cannot be what is locked.
-    let lock = private().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
+    let lock =
+        private_open_options().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
     lock.lock()?;
     let mut records = read(path)?;
     let value = act(&mut records);
     let new = path.with_extension(format!("{}.new", std::process::id()));
-    let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+    let mut file = private_open_options().write(true).create(true).truncate(true).open(&new)?;
     let written = file.write_all(&serde_json::to_vec_pretty(&records)?).and_then(|()| file.sync_all());
     written.and_then(|()| std::fs::rename(&new, path)).inspect_err(|_| drop(std::fs::remove_file(&new)))?;
     Ok(value)
 }
 
-fn private() -> OpenOptions {
+fn private_open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options

@@ -10,14 +10,14 @@ use crate::process_supervisor::CANNOT_START;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessExit {
     /// In words that follow its name.
-    pub words: String,
+    pub description: String,
     /// The code that it exited with, if it did that by itself.
     pub code: Option<i32>,
 }
 
 impl ProcessExit {
     pub(super) fn unknown(words: impl Into<String>) -> Self {
-        Self { words: words.into(), code: None }
+        Self { description: words.into(), code: None }
     }
 }
 
@@ -27,12 +27,12 @@ pub(super) fn describe_exit(status: io::Result<ExitStatus>, last: Option<&String
         Ok(status) => status,
         Err(error) => return ProcessExit::unknown(format!("was lost: {error}")),
     };
-    let words = words(status, last);
+    let words = describe_status(status, last);
     // Beyond this, the keeper says that a signal did it.
-    ProcessExit { code: status.code().filter(|code| !(129..=192).contains(code)), words }
+    ProcessExit { code: status.code().filter(|code| !(129..=192).contains(code)), description: words }
 }
 
-fn words(status: ExitStatus, last: Option<&String>) -> String {
+fn describe_status(status: ExitStatus, last: Option<&String>) -> String {
     match (status.code(), status.signal()) {
         (Some(126 | 127), _) if let Some(at) = last.and_then(|line| line.find(CANNOT_START)) => {
             let why = last.map_or("", |line| &line[at + CANNOT_START.len()..]);
@@ -55,7 +55,7 @@ mod tests {
 
     #[track_caller]
     fn check(raw: i32, last: &str, expect: &str) {
-        assert_eq!(describe_exit(Ok(ExitStatus::from_raw(raw)), Some(&last.to_owned())).words, expect);
+        assert_eq!(describe_exit(Ok(ExitStatus::from_raw(raw)), Some(&last.to_owned())).description, expect);
     }
 
     #[test]

@@ -14,11 +14,11 @@ const USUAL: &str = "/bin:/usr/bin";
 pub fn check_command(settings: &CommandSettings, path: Option<&OsStr>) -> Result<(), SpawnError> {
     let folder = settings.cwd.as_deref().unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(SpawnError::NoFolder(folder.to_owned()));
+        return Err(SpawnError::MissingDirectory(folder.to_owned()));
     }
     let own = settings.env.get("PATH").map(|path| OsStr::new(path.reveal()));
     let path = own.or(path).unwrap_or(OsStr::new(USUAL));
-    let places = places(&settings.program, folder, path);
+    let places = candidate_paths(&settings.program, folder, path);
     let mut unusable = None;
     for place in places {
         match place.metadata() {
@@ -37,7 +37,7 @@ pub fn check_command(settings: &CommandSettings, path: Option<&OsStr>) -> Result
 }
 
 /// Where it could be. What is relative is so to the folder that the process starts in.
-fn places(program: &str, folder: &Path, path: &OsStr) -> Vec<PathBuf> {
+fn candidate_paths(program: &str, folder: &Path, path: &OsStr) -> Vec<PathBuf> {
     if program.is_empty() {
         return Vec::new();
     }

@@ -22,7 +22,10 @@ impl ChildInput {
         self.0.lock().take();
     }
 
-    fn with<T>(&self, act: impl FnOnce(Pin<&mut ChildStdin>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn poll_stdin<T>(
+        &self,
+        act: impl FnOnce(Pin<&mut ChildStdin>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         match self.0.lock().as_mut() {
             Some(stdin) => act(Pin::new(stdin)),
             None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
@@ -32,11 +35,11 @@ impl ChildInput {
 
 impl AsyncWrite for ChildInput {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.with(|stdin| stdin.poll_write(context, bytes))
+        self.poll_stdin(|stdin| stdin.poll_write(context, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stdin| stdin.poll_flush(context))
+        self.poll_stdin(|stdin| stdin.poll_flush(context))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {

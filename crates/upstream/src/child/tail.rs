@@ -21,10 +21,10 @@ pub(super) struct StderrTail(Mutex<TailBuffer>);
 struct TailBuffer {
     bytes: Vec<u8>,
     /// What was said of a line whose end has not come, as far as it is told.
-    begun: Vec<u8>,
+    partial_line: Vec<u8>,
     listener: Option<LineListener>,
     /// Whether the first line has lost its beginning.
-    cut: bool,
+    starts_mid_line: bool,
 }
 
 impl StderrTail {
@@ -47,10 +47,10 @@ impl StderrTail {
 
     fn add(&self, more: &[u8]) {
         let mut kept = self.lock();
-        kept.split(more);
+        kept.emit_lines(more);
         kept.bytes.extend_from_slice(more);
         if let Some(over) = kept.bytes.len().checked_sub(BYTES).filter(|over| *over > 0) {
-            kept.cut = kept.bytes[over - 1] != b'\n';
+            kept.starts_mid_line = kept.bytes[over - 1] != b'\n';
             kept.bytes.drain(..over);
         }
     }
@@ -61,7 +61,7 @@ impl StderrTail {
         let text = String::from_utf8_lossy(&kept.bytes);
         let lines: Vec<_> = text.lines().collect();
         // Half a line misleads, unless there is nothing else.
-        let whole = lines.get(usize::from(kept.cut && lines.len() > 1)..).unwrap_or_default();
+        let whole = lines.get(usize::from(kept.starts_mid_line && lines.len() > 1)..).unwrap_or_default();
         whole.iter().skip(whole.len().saturating_sub(LINES)).map(|line| (*line).to_owned()).collect()
     }
 
@@ -72,15 +72,15 @@ impl StderrTail {
 
 impl TailBuffer {
     /// Tells the lines that end in this piece, and remembers how the next one begins.
-    fn split(&mut self, more: &[u8]) {
+    fn emit_lines(&mut self, more: &[u8]) {
         for piece in more.split_inclusive(|byte| *byte == b'\n') {
-            let room = LONGEST.saturating_sub(self.begun.len());
-            self.begun.extend_from_slice(&piece[..piece.len().min(room)]);
+            let room = LONGEST.saturating_sub(self.partial_line.len());
+            self.partial_line.extend_from_slice(&piece[..piece.len().min(room)]);
             if piece.ends_with(b"\n") {
                 if let Some(listener) = &self.listener {
-                    listener(&text(&self.begun));
+                    listener(&text(&self.partial_line));
                 }
-                self.begun.clear();
+                self.partial_line.clear();
             }
         }
     }

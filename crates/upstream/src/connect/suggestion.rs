@@ -114,7 +114,7 @@ mod tests {
             };
             failures().into_iter().for_each(|failure| tell(&format!("{failure:?}"), failure.into()));
             tell("slow", ConnectError::timed_out(&settings));
-            let fate = ProcessExit { words: "exited with code 3".to_owned(), code: Some(3) };
+            let fate = ProcessExit { description: "exited with code 3".to_owned(), code: Some(3) };
             tell(
                 "exit",
                 ConnectError { cause: Box::new(ConnectErrorCause::Exit(fate)), ..ConnectError::new("no") },

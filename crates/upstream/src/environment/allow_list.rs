@@ -168,7 +168,7 @@ pub(super) fn is_allowed(name: &str) -> bool {
         || lower.strip_prefix("npm_config_").is_some_and(|key| NPM.contains(&key))
 }
 
-pub(super) fn is_index(name: &str) -> bool {
+pub(super) fn is_package_index(name: &str) -> bool {
     INDEXES.contains(&name.to_ascii_uppercase().as_str())
 }
 

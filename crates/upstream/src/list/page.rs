@@ -12,9 +12,9 @@ pub(super) struct ListPage {
     /// The cursor of the next page, if there is one.
     pub(super) next: Option<String>,
     /// There were more items than are kept.
-    pub(super) full: bool,
+    pub(super) truncated: bool,
     /// There was a list, if only an empty one.
-    pub(super) has: bool,
+    pub(super) has_list: bool,
 }
 
 /// Adds the items under a key to the others, up to this many in all.
@@ -50,11 +50,11 @@ impl<'de> Visitor<'de> for PageSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ListPage, A::Error> {
-        let mut page = ListPage { next: None, full: false, has: false };
+        let mut page = ListPage { next: None, truncated: false, has_list: false };
         while let Some(key) = map.next_key::<String>()? {
             if key == self.key {
-                page.has = true;
-                page.full |= map.next_value_seed(ItemsSeed { most: self.most, items: self.items })?;
+                page.has_list = true;
+                page.truncated |= map.next_value_seed(ItemsSeed { most: self.most, items: self.items })?;
             } else if key == "nextCursor" {
                 page.next = map.next_value()?;
             } else {
@@ -121,9 +121,9 @@ mod tests {
         let expected = vec![r#"{"b":1.0,"a":2}"#.to_owned(), "7".to_owned()];
         assert_eq!(
             page(text, 10).unwrap(),
-            (expected, ListPage { next: Some("n".to_owned()), full: false, has: true })
+            (expected, ListPage { next: Some("n".to_owned()), truncated: false, has_list: true })
         );
-        let nothing = (Vec::new(), ListPage { next: None, full: false, has: false });
+        let nothing = (Vec::new(), ListPage { next: None, truncated: false, has_list: false });
         assert_eq!(page(r#"{"nextCursor":null}"#, 10).unwrap(), nothing);
         for wrong in ["[]", r#"{"tools":null}"#, r#"{"tools":{}}"#, r#"{"nextCursor":1}"#] {
             assert!(page(wrong, 10).is_err(), "{wrong}");
@@ -136,8 +136,8 @@ mod tests {
         let (items, told) = page(&text, 1_000).unwrap();
         assert_eq!(
             (items.len(), told),
-            (1_000, ListPage { next: Some("n".to_owned()), full: true, has: true })
+            (1_000, ListPage { next: Some("n".to_owned()), truncated: true, has_list: true })
         );
-        assert!(!page(r#"{"tools":[1,2]}"#, 2).unwrap().1.full);
+        assert!(!page(r#"{"tools":[1,2]}"#, 2).unwrap().1.truncated);
     }
 }

@@ -50,7 +50,7 @@ impl ProcessTree {
     }
 
     /// Ends whatever is left.
-    pub(super) fn end(&mut self, watch: &ProcessWatcher) {
+    pub(super) fn terminate(&mut self, watch: &ProcessWatcher) {
         self.reap();
         if self.empty {
             return;
@@ -60,7 +60,7 @@ impl ProcessTree {
         self.signal(Signal::TERM);
         // A stopped process sees the signal only when it goes on.
         self.signal(Signal::CONT);
-        self.wait_politely(watch);
+        self.wait_for_grace_period(watch);
         let limit = Instant::now() + GONE;
         while !self.empty && Instant::now() < limit {
             self.signal(Signal::KILL);
@@ -69,7 +69,7 @@ impl ProcessTree {
     }
 
     /// Waits until nothing is left, for as long as the tree is given; less if told to end once more.
-    fn wait_politely(&mut self, watch: &ProcessWatcher) {
+    fn wait_for_grace_period(&mut self, watch: &ProcessWatcher) {
         let limit = Instant::now() + GRACE;
         loop {
             self.reap();

@@ -26,9 +26,9 @@ pub(super) enum SupervisorEvent {
 #[derive(Debug)]
 pub(super) struct ProcessWatcher {
     parent: Option<Pid>,
-    gone: Option<OwnedFd>,
+    parent_exit: Option<OwnedFd>,
     children: UnixStream,
-    told: UnixStream,
+    signals: UnixStream,
 }
 
 impl ProcessWatcher {
@@ -44,7 +44,7 @@ impl ProcessWatcher {
         let parent = i32::try_from(parent).ok().and_then(Pid::from_raw);
         // Old kernels and strict sandboxes do not have this; then it is looked at from time to time.
         let gone = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
-        Ok(Self { parent, gone, children, told })
+        Ok(Self { parent, parent_exit: gone, children, signals: told })
     }
 
     /// Waits for the next thing that happens.
@@ -54,17 +54,17 @@ impl ProcessWatcher {
             if getppid() != self.parent {
                 return Ok(SupervisorEvent::ParentExit);
             }
-            let mut waited = vec![readable(&self.told), readable(&self.children)];
-            waited.extend(self.gone.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
-            let limit = if self.gone.is_some() { None } else { Some(timespec(LOOK)) };
+            let mut waited = vec![readable(&self.signals), readable(&self.children)];
+            waited.extend(self.parent_exit.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
+            let limit = if self.parent_exit.is_some() { None } else { Some(timespec(LOOK)) };
             wait(&mut waited, limit.as_ref())?;
-            if happened(&waited, 0) {
+            if is_ready(&waited, 0) {
                 return Ok(SupervisorEvent::TerminationSignal);
             }
-            if happened(&waited, 2) {
+            if is_ready(&waited, 2) {
                 return Ok(SupervisorEvent::ParentExit);
             }
-            if happened(&waited, 1) {
+            if is_ready(&waited, 1) {
                 self.drain();
                 return Ok(SupervisorEvent::ChildExit);
             }
@@ -80,9 +80,9 @@ impl ProcessWatcher {
 
     /// Waits until some child ends or a signal says once more that it is time to end, at most this long.
     pub(super) fn wait_for_child_or_signal(&self, limit: Duration) -> io::Result<SupervisorEvent> {
-        let mut waited = [readable(&self.told), readable(&self.children)];
+        let mut waited = [readable(&self.signals), readable(&self.children)];
         wait(&mut waited, Some(&timespec(limit)))?;
-        if happened(&waited, 0) {
+        if is_ready(&waited, 0) {
             return Ok(SupervisorEvent::TerminationSignal);
         }
         self.drain();
@@ -92,7 +92,7 @@ impl ProcessWatcher {
     /// Forgets the signals that have come so far.
     pub(super) fn discard_signals(&self) {
         let mut buffer = [0; 64];
-        while let Ok(1..) = (&self.told).read(&mut buffer) {}
+        while let Ok(1..) = (&self.signals).read(&mut buffer) {}
     }
 
     fn drain(&self) {
@@ -105,7 +105,7 @@ fn readable(stream: &UnixStream) -> PollFd<'_> {
     PollFd::new(stream, PollFlags::IN)
 }
 
-fn happened(waited: &[PollFd<'_>], at: usize) -> bool {
+fn is_ready(waited: &[PollFd<'_>], at: usize) -> bool {
     waited.get(at).is_some_and(|one| !one.revents().is_empty())
 }
 

@@ -33,7 +33,7 @@ fn common(store: &CredentialStore, person: Option<LoginPrompter>) -> UpstreamCon
         environment: ProcessEnvironment::default(),
     };
     let me = to_raw(&json!({"name": "test", "version": "1"}));
-    let auth = AuthContext { store: store.clone(), document: None, person };
+    let auth = AuthContext { store: store.clone(), client_metadata_url: None, login_prompter: person };
     UpstreamContext { auth, ..UpstreamContext::new(keeper, me).unwrap() }
 }
 
@@ -74,7 +74,7 @@ async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, HubError> {
     let target = SourceTarget::Tool { name: tool.to_owned(), arguments: to_raw(&json!({})) };
     let call = SourceCall {
         deadline: Deadline::after(Duration::from_secs(10)),
-        ..SourceCall::new(ExecutionId::fresh()?, target, Principal::owner())
+        ..SourceCall::new(ExecutionId::generate()?, target, Principal::owner())
     };
     upstream.call(call).await
 }

@@ -38,7 +38,7 @@ impl fmt::Debug for Authorization {
 }
 
 /// Everything that a response says about how to authorise, in one line.
-pub(crate) fn challenge(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn auth_challenge(headers: &HeaderMap) -> Option<String> {
     let said = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let said: Vec<&str> = said.collect();
     (!said.is_empty()).then(|| said.join(", "))

@@ -42,13 +42,13 @@ where
     /// The next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, WireError> {
         loop {
-            while let Some(line) = self.line() {
+            while let Some(line) = self.take_line() {
                 if line.is_empty() {
                     if std::mem::take(&mut self.started) {
                         return Ok(Some(std::mem::take(&mut self.event)));
                     }
                 } else {
-                    self.field(&line);
+                    self.parse_field(&line);
                 }
             }
             if !self.fill().await? {
@@ -60,7 +60,7 @@ where
     /// The next line of a body that has no events, and at the end what is left.
     pub(crate) async fn next_line(&mut self) -> Result<Option<String>, WireError> {
         loop {
-            if let Some(line) = self.line() {
+            if let Some(line) = self.take_line() {
                 return Ok(Some(String::from_utf8_lossy(&line).into_owned()));
             }
             if !self.fill().await? {
@@ -84,7 +84,7 @@ where
         Ok(true)
     }
 
-    fn line(&mut self) -> Option<Bytes> {
+    fn take_line(&mut self) -> Option<Bytes> {
         let at = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]);
         let Some(at) = at.map(|at| self.scanned + at) else {
             self.scanned = self.buffer.len();
@@ -102,7 +102,7 @@ where
         Some(line)
     }
 
-    fn field(&mut self, line: &[u8]) {
+    fn parse_field(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let (name, value) = line.split_once(':').unwrap_or((&line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);

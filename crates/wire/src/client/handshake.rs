@@ -25,9 +25,9 @@ pub struct HandshakeSettings {
     pub info: RawJson,
     pub capabilities: RawJson,
     /// The era that worked the last time; the other one is not tried first again.
-    pub known: Option<Era>,
+    pub known_era: Option<Era>,
     /// The old HTTP+SSE transport and nothing else.
-    pub old_transport: bool,
+    pub sse_only: bool,
 }
 
 /// Meets a server over streams that are already open.
@@ -35,11 +35,11 @@ pub async fn handshake_stdio(
     client: McpClient,
     me: &HandshakeSettings,
 ) -> Result<(McpClient, ServerProfile), WireError> {
-    if me.known == Some(Era::Legacy) {
+    if me.known_era == Some(Era::Legacy) {
         let server = initialize(&client, me).await?;
         return Ok((client, server));
     }
-    let server = match patient_discover(&client, me).await? {
+    let server = match discover_or_initialize(&client, me).await? {
         Some(server) => server,
         None => initialize(&client, me).await?,
     };
@@ -49,7 +49,7 @@ pub async fn handshake_stdio(
 /// Asks for `server/discover`; nothing if the server does not know it. One that says nothing may be a legacy server that
 /// passes over what it does not know, or one that is slow to start: it is asked both ways then, and what it answers
 /// decides.
-async fn patient_discover(
+async fn discover_or_initialize(
     client: &McpClient,
     me: &HandshakeSettings,
 ) -> Result<Option<ServerProfile>, WireError> {
@@ -86,11 +86,11 @@ pub async fn handshake_http(
     settings: HttpClientSettings,
     me: &HandshakeSettings,
 ) -> Result<(McpClient, ServerProfile), WireError> {
-    if me.old_transport {
-        return meet_old(settings, me).await;
+    if me.sse_only {
+        return handshake_sse(settings, me).await;
     }
     let client = McpClient::StreamableHttp(StreamableHttpClient::new(settings.clone()));
-    if me.known != Some(Era::Legacy) {
+    if me.known_era != Some(Era::Legacy) {
         match discover(&client, me).await {
             Ok(server) => {
                 if let McpClient::StreamableHttp(post) = &client {
@@ -106,13 +106,13 @@ pub async fn handshake_http(
         Ok(server) => Ok((client, server)),
         Err(failure @ WireError::Status { status: 400 | 404 | 405 | 406, .. }) => {
             // Perhaps a server of before streamable HTTP; if not, the first failure is the telling one.
-            meet_old(settings, me).await.map_err(|_| failure)
+            handshake_sse(settings, me).await.map_err(|_| failure)
         }
         Err(failure) => Err(failure),
     }
 }
 
-async fn meet_old(
+async fn handshake_sse(
     settings: HttpClientSettings,
     me: &HandshakeSettings,
 ) -> Result<(McpClient, ServerProfile), WireError> {
@@ -139,7 +139,7 @@ fn is_final(failure: &WireError) -> bool {
 
 /// Asks in our newest version, and once more in the one that the server names if that is not to its liking.
 async fn discover(client: &McpClient, me: &HandshakeSettings) -> Result<ServerProfile, WireError> {
-    let error = match discover_as(client, me, Version::V2026_07_28).await {
+    let error = match discover_with_version(client, me, Version::V2026_07_28).await {
         Err(WireError::Rpc(error)) if error.code == code::UNSUPPORTED_VERSION => error,
         met => return met,
     };
@@ -147,13 +147,13 @@ async fn discover(client: &McpClient, me: &HandshakeSettings) -> Result<ServerPr
     let supported: Vec<Version> =
         supported.into_iter().flatten().filter_map(|version| Version::parse(version.as_str()?)).collect();
     match supported.iter().filter(|version| version.era() == Era::Modern).max() {
-        Some(version) => discover_as(client, me, *version).await,
+        Some(version) => discover_with_version(client, me, *version).await,
         None if supported.is_empty() => Err(WireError::Rpc(error)),
         None => Err(WireError::Protocol("it speaks only versions of before".to_owned())),
     }
 }
 
-async fn discover_as(
+async fn discover_with_version(
     client: &McpClient,
     me: &HandshakeSettings,
     version: Version,
@@ -183,7 +183,7 @@ async fn discover_as(
         .insert(HeaderName::from_static("mcp-protocol-version"), HeaderValue::from_static(version.as_str()));
     let request = OutboundRequest { method: "server/discover", params: raw(&params), tag: 0, headers };
     let answer = client.request(request).await?;
-    let read: DiscoverResult = read("server/discover", &answer)?;
+    let read: DiscoverResult = parse_result("server/discover", &answer)?;
     let mutual = read.supported_versions.iter().filter_map(|version| Version::parse(version));
     let Some(version) = mutual.filter(|version| version.era() == Era::Modern).max() else {
         // A server of both eras that names only legacy versions wants to be spoken to in those.
@@ -217,7 +217,7 @@ async fn initialize(client: &McpClient, me: &HandshakeSettings) -> Result<Server
     let request =
         OutboundRequest { method: "initialize", params: raw(&params), tag: 0, headers: HeaderMap::new() };
     let answer = client.request(request).await?;
-    let read: InitializeResult = read("initialize", &answer)?;
+    let read: InitializeResult = parse_result("initialize", &answer)?;
     let version = Version::parse(&read.protocol_version).filter(|version| version.era() == Era::Legacy);
     let version = version.ok_or_else(|| {
         WireError::Protocol(format!("it wants the unknown version {}", read.protocol_version))
@@ -235,7 +235,7 @@ async fn initialize(client: &McpClient, me: &HandshakeSettings) -> Result<Server
     })
 }
 
-fn read<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, WireError> {
+fn parse_result<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, WireError> {
     serde_json::from_str(answer.get())
         .map_err(|error| WireError::Protocol(format!("its answer to {method} makes no sense: {error}")))
 }

@@ -14,10 +14,10 @@ use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
 use self::reply::{HttpReply, HttpSender};
-use super::authorization::{Authorization, challenge};
+use super::authorization::{Authorization, auth_challenge};
 use super::events::SseReader;
 use super::message_log::{MessageLog, WireDirection};
-use super::pending_requests::{PendingRequests, read_error, unreadable};
+use super::pending_requests::{PendingRequests, read_error, unreadable_error};
 use super::same_origin::{SameOriginHttp, cross_origin_error};
 use super::stdio::write_cancelled;
 use super::{OutboundRequest, ServerMessage, ServerMessageHandler, WireError};
@@ -46,9 +46,9 @@ pub struct HttpClientSettings {
     pub headers: HeaderMap,
     pub authorization: Authorization,
     /// The largest message that is read.
-    pub longest: usize,
+    pub max_message_bytes: usize,
     pub listener: ServerMessageHandler,
-    pub tape: Arc<MessageLog>,
+    pub message_log: Arc<MessageLog>,
 }
 
 impl fmt::Debug for HttpClientSettings {
@@ -60,9 +60,9 @@ impl fmt::Debug for HttpClientSettings {
 /// A server over streamable HTTP.
 pub struct StreamableHttpClient {
     settings: HttpClientSettings,
-    way: Arc<HttpSender>,
-    ids: PendingRequests,
-    spoken: RwLock<NegotiatedSession>,
+    sender: Arc<HttpSender>,
+    pending: PendingRequests,
+    negotiated: RwLock<NegotiatedSession>,
     tasks: TaskTracker,
 }
 
@@ -75,42 +75,42 @@ struct NegotiatedSession {
 
 impl StreamableHttpClient {
     pub fn new(settings: HttpClientSettings) -> Self {
-        let ids = PendingRequests::new(Arc::clone(&settings.tape));
-        let way = Arc::new(HttpSender::new(settings.http.clone(), settings.url.clone()));
-        Self { settings, way, ids, spoken: RwLock::default(), tasks: TaskTracker::new() }
+        let pending = PendingRequests::new(Arc::clone(&settings.message_log));
+        let sender = Arc::new(HttpSender::new(settings.http.clone(), settings.url.clone()));
+        Self { settings, sender, pending, negotiated: RwLock::default(), tasks: TaskTracker::new() }
     }
 
     pub(crate) fn set_version(&self, version: Option<Version>) {
-        self.write().version = version;
+        self.lock_session().version = version;
     }
 
     pub(crate) async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
-        let id = self.ids.next_id();
+        let id = self.pending.next_id();
         let text = write_request(&id, request.method, &request.params);
-        let spoken = self.read();
+        let spoken = self.negotiated_session();
         let modern = spoken.session.is_none() && request.headers.contains_key("mcp-method");
         // Closing the stream cancels a modern request; a legacy one has to be told.
-        let mut guard = CancelOnDrop { post: (!modern).then_some(self), id: id.clone() };
+        let mut guard = CancelOnDrop { client: (!modern).then_some(self), id: id.clone() };
         let answer = async {
             let response = self.post(text, &request.headers, &spoken).await?;
             if request.method == "initialize" {
                 let session = response.headers.get(mirrored::SESSION).cloned();
-                self.write().session = session;
+                self.lock_session().session = session;
             }
             let asked = AwaitedRequest { id: &id, tag: request.tag };
             if request.method == "subscriptions/listen" && !is_event_stream(&response.headers) {
                 // Large, and not for plain answers: what it needs is not carried by every request.
-                return Box::pin(self.lines(response, asked)).await;
+                return Box::pin(self.read_json_lines(response, asked)).await;
             }
-            self.answer(response, asked).await
+            self.read_response(response, asked).await
         }
         .await;
-        guard.post = None;
+        guard.client = None;
         answer
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
-        let spoken = self.read();
+        let spoken = self.negotiated_session();
         self.post(text, &HeaderMap::new(), &spoken).await.map(drop)
     }
 
@@ -132,11 +132,11 @@ impl StreamableHttpClient {
                 }
                 Err(failure) => return failure,
             };
-            let mut events = SseReader::new(response.body, self.settings.longest);
+            let mut events = SseReader::new(response.body, self.settings.max_message_bytes);
             while let Ok(Some(event)) = events.next().await {
                 last = event.id.or(last);
                 wait = event.retry.map_or(wait, Duration::from_millis);
-                self.hear(&event.data, None);
+                self.handle_message(&event.data, None);
             }
             tokio::time::sleep(wait).await;
         }
@@ -146,9 +146,9 @@ impl StreamableHttpClient {
     pub async fn end_session(&self) {
         self.tasks.close();
         self.tasks.wait().await;
-        let spoken = self.read();
+        let spoken = self.negotiated_session();
         if spoken.session.is_some() {
-            let request = self.way.send(Method::DELETE, || self.headers(&spoken), "");
+            let request = self.sender.send(Method::DELETE, || self.headers(&spoken), "");
             let _ = tokio::time::timeout(Duration::from_secs(2), request).await;
         }
     }
@@ -159,13 +159,13 @@ impl StreamableHttpClient {
         more: &HeaderMap,
         spoken: &NegotiatedSession,
     ) -> Result<HttpReply, WireError> {
-        self.ids.tape.write(WireDirection::ToServer, &text);
-        let response = self.way.send(Method::POST, || self.headers_of_post(spoken, more), text).await?;
-        self.accepted(response, spoken).await
+        self.pending.message_log.write(WireDirection::ToServer, &text);
+        let response = self.sender.send(Method::POST, || self.post_headers(spoken, more), text).await?;
+        self.check_status(response, spoken).await
     }
 
     async fn get(&self, last: Option<&str>) -> Result<HttpReply, WireError> {
-        let spoken = self.read();
+        let spoken = self.negotiated_session();
         let headers = || {
             let mut headers = self.headers(&spoken);
             headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -174,12 +174,12 @@ impl StreamableHttpClient {
             }
             headers
         };
-        let response = self.way.send(Method::GET, headers, "").await?;
-        self.accepted(response, &spoken).await
+        let response = self.sender.send(Method::GET, headers, "").await?;
+        self.check_status(response, &spoken).await
     }
 
     /// Turns what is no success into the reason.
-    async fn accepted(
+    async fn check_status(
         &self,
         response: HttpReply,
         spoken: &NegotiatedSession,
@@ -187,12 +187,12 @@ impl StreamableHttpClient {
         match response.status.is_success() {
             true => Ok(response),
             // Large, and not for the rule: what it needs is not carried by every request.
-            false => Err(Box::pin(refused(response, spoken, &self.settings)).await),
+            false => Err(Box::pin(status_error(response, spoken, &self.settings)).await),
         }
     }
 
     /// `more` has the last word.
-    fn headers_of_post(&self, spoken: &NegotiatedSession, more: &HeaderMap) -> HeaderMap {
+    fn post_headers(&self, spoken: &NegotiatedSession, more: &HeaderMap) -> HeaderMap {
         let mut headers = self.headers(spoken);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -221,18 +221,22 @@ impl StreamableHttpClient {
         headers
     }
 
-    async fn answer(&self, response: HttpReply, asked: AwaitedRequest<'_>) -> Result<RawJson, WireError> {
+    async fn read_response(
+        &self,
+        response: HttpReply,
+        asked: AwaitedRequest<'_>,
+    ) -> Result<RawJson, WireError> {
         if is_event_stream(&response.headers) {
             // Large, and not for plain answers: what it needs is not carried by every request.
-            return Box::pin(self.stream(response, asked)).await;
+            return Box::pin(self.read_event_stream(response, asked)).await;
         }
-        let text = response.read_body(self.settings.longest).await?;
-        self.ids.tape.write(WireDirection::FromServer, &text);
+        let text = response.read_body(self.settings.max_message_bytes).await?;
+        self.pending.message_log.write(WireDirection::FromServer, &text);
         match parse(&text) {
-            Ok(Packet::One(RpcMessage::Response(response))) if response.id == *asked.id => {
-                response.result.map_err(|error| WireError::Rpc(self.ids.error(&error)))
+            Ok(Packet::Single(RpcMessage::Response(response))) if response.id == *asked.id => {
+                response.result.map_err(|error| WireError::Rpc(self.pending.parse_error(&error)))
             }
-            Ok(Packet::One(RpcMessage::Response(response))) => Err(WireError::Protocol(format!(
+            Ok(Packet::Single(RpcMessage::Response(response))) => Err(WireError::Protocol(format!(
                 "it answered with the id {:?}, which this request does not have",
                 response.id
             ))),
@@ -242,19 +246,23 @@ impl StreamableHttpClient {
     }
 
     /// Reads the stream up to the answer; takes it up again where a legacy server lets us.
-    async fn stream(&self, response: HttpReply, asked: AwaitedRequest<'_>) -> Result<RawJson, WireError> {
+    async fn read_event_stream(
+        &self,
+        response: HttpReply,
+        asked: AwaitedRequest<'_>,
+    ) -> Result<RawJson, WireError> {
         let mut last: Option<String> = None;
         let mut retry = Duration::from_secs(1);
         let mut response = response;
         for _ in 0..MOST_RESUMES {
-            let mut events = SseReader::new(response.body, self.settings.longest);
+            let mut events = SseReader::new(response.body, self.settings.max_message_bytes);
             let mut paused = false;
             let broke = loop {
                 match events.next().await {
                     Ok(Some(event)) => {
                         last = event.id.filter(|id| !id.is_empty()).or(last);
                         retry = event.retry.map_or(retry, Duration::from_millis);
-                        if let Some(answer) = self.hear(&event.data, Some(asked)) {
+                        if let Some(answer) = self.handle_message(&event.data, Some(asked)) {
                             return answer;
                         }
                     }
@@ -266,7 +274,7 @@ impl StreamableHttpClient {
                     Err(failure) => return Err(failure),
                 }
             };
-            let resumable = last.as_deref().filter(|_| self.read().session.is_some());
+            let resumable = last.as_deref().filter(|_| self.negotiated_session().session.is_some());
             let Some(from) = resumable else { return Err(WireError::Lost(broke)) };
             let returned = Arc::<Notify>::default();
             if paused {
@@ -282,10 +290,14 @@ impl StreamableHttpClient {
 
     /// Reads messages line by line up to the answer: some servers send a subscription as JSON instead of events, and there
     /// is no whole of it until it ends.
-    async fn lines(&self, response: HttpReply, asked: AwaitedRequest<'_>) -> Result<RawJson, WireError> {
-        let mut events = SseReader::new(response.body, self.settings.longest);
+    async fn read_json_lines(
+        &self,
+        response: HttpReply,
+        asked: AwaitedRequest<'_>,
+    ) -> Result<RawJson, WireError> {
+        let mut events = SseReader::new(response.body, self.settings.max_message_bytes);
         while let Some(line) = events.next_line().await? {
-            if let Some(answer) = self.hear(&line, Some(asked)) {
+            if let Some(answer) = self.handle_message(&line, Some(asked)) {
                 return answer;
             }
         }
@@ -293,25 +305,31 @@ impl StreamableHttpClient {
     }
 
     /// Takes in what one event says; gives back the answer if it is ours.
-    fn hear(&self, data: &str, asked: Option<AwaitedRequest<'_>>) -> Option<Result<RawJson, WireError>> {
+    fn handle_message(
+        &self,
+        data: &str,
+        asked: Option<AwaitedRequest<'_>>,
+    ) -> Option<Result<RawJson, WireError>> {
         if data.trim().is_empty() {
             return None;
         }
-        self.ids.tape.write(WireDirection::FromServer, data);
+        self.pending.message_log.write(WireDirection::FromServer, data);
         let tag = asked.map(|asked| asked.tag);
         let mut answer = None;
         for message in parse_all(data.as_bytes()) {
             match message {
                 Ok(RpcMessage::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
-                    answer = Some(response.result.map_err(|error| WireError::Rpc(self.ids.error(&error))));
+                    answer = Some(
+                        response.result.map_err(|error| WireError::Rpc(self.pending.parse_error(&error))),
+                    );
                 }
-                Ok(RpcMessage::Response(response)) => self.ids.record_stray_response(&response.id),
+                Ok(RpcMessage::Response(response)) => self.pending.record_stray_response(&response.id),
                 Ok(RpcMessage::Notification(said)) => {
                     (self.settings.listener)(ServerMessage::Notification(said, tag))
                 }
                 Ok(RpcMessage::Request(said)) => (self.settings.listener)(ServerMessage::Request(said, tag)),
                 Err(refusal) => {
-                    self.ids.record_invalid_message("its stream", &refusal, data);
+                    self.pending.record_invalid_message("its stream", &refusal, data);
                     (self.settings.listener)(ServerMessage::UnparsableLine(
                         data.chars().take(PAGE).collect(),
                     ));
@@ -321,12 +339,12 @@ impl StreamableHttpClient {
         answer
     }
 
-    fn read(&self) -> NegotiatedSession {
-        self.spoken.read().clone()
+    fn negotiated_session(&self) -> NegotiatedSession {
+        self.negotiated.read().clone()
     }
 
-    fn write(&self) -> parking_lot::RwLockWriteGuard<'_, NegotiatedSession> {
-        self.spoken.write()
+    fn lock_session(&self) -> parking_lot::RwLockWriteGuard<'_, NegotiatedSession> {
+        self.negotiated.write()
     }
 }
 
@@ -346,15 +364,15 @@ struct AwaitedRequest<'a> {
 }
 
 struct CancelOnDrop<'a> {
-    post: Option<&'a StreamableHttpClient>,
+    client: Option<&'a StreamableHttpClient>,
     id: RequestId,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        let Some(post) = self.post else { return };
-        let headers = post.headers_of_post(&post.read(), &HeaderMap::new());
-        let (way, text) = (Arc::clone(&post.way), write_cancelled(&self.id));
+        let Some(post) = self.client else { return };
+        let headers = post.post_headers(&post.negotiated_session(), &HeaderMap::new());
+        let (way, text) = (Arc::clone(&post.sender), write_cancelled(&self.id));
         post.tasks.spawn(async move {
             let sent = way.send(Method::POST, || headers.clone(), text);
             let _ = tokio::time::timeout(Duration::from_secs(5), sent).await;
@@ -362,13 +380,13 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-async fn refused(
+async fn status_error(
     response: HttpReply,
     spoken: &NegotiatedSession,
     settings: &HttpClientSettings,
 ) -> WireError {
     let status = response.status.as_u16();
-    let challenge = challenge(&response.headers);
+    let challenge = auth_challenge(&response.headers);
     if status == 401 || (status == 403 && challenge.is_some()) {
         return WireError::Unauthorized { challenge, status };
     }
@@ -383,7 +401,7 @@ async fn refused(
         return WireError::Status { status, body };
     }
     // Nothing that long is told, and an error of the protocol is short.
-    let text = response.read_body(settings.longest.min(LONGEST_REFUSAL)).await.unwrap_or_default();
+    let text = response.read_body(settings.max_message_bytes.min(LONGEST_REFUSAL)).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
     struct ErrorBody {
         error: RawJson,
@@ -392,14 +410,14 @@ async fn refused(
     if let Ok(ErrorBody { error }) = serde_json::from_slice(&text)
         && error.get().contains("\"code\"")
     {
-        let error = read_error(&error).unwrap_or_else(|| unreadable(&error));
-        if spoken.session.is_some() && says_session_is_gone(status, &error.message) {
+        let error = read_error(&error).unwrap_or_else(|| unreadable_error(&error));
+        if spoken.session.is_some() && is_session_gone(status, &error.message) {
             return WireError::SessionGone;
         }
         return WireError::Rpc(error.with_status(status));
     }
     let body: String = String::from_utf8_lossy(&text).chars().take(PAGE).collect();
-    if spoken.session.is_some() && says_session_is_gone(status, &body) {
+    if spoken.session.is_some() && is_session_gone(status, &body) {
         return WireError::SessionGone;
     }
     WireError::Status { status, body: body.trim().to_owned() }
@@ -407,7 +425,7 @@ async fn refused(
 
 /// Servers that were started again do not always say 404, as the protocol wants, to a session that they do not know: the
 /// examples of the TypeScript SDK say 400 and "No valid session ID provided".
-fn says_session_is_gone(status: u16, message: &str) -> bool {
+fn is_session_gone(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let words = ["session id", "session not found", "session is gone", "unknown session", "invalid session"];
     status == 400 && words.iter().any(|words| message.contains(words))

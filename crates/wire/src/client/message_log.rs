@@ -20,8 +20,8 @@ const INTEREST: Duration = Duration::from_secs(600);
 /// Messages of one server, newest last. Headers are never on it, so neither are tokens.
 #[derive(Debug, Default)]
 pub struct MessageLog {
-    running: AtomicBool,
-    reel: Mutex<MessageLogBuffer>,
+    recording: AtomicBool,
+    buffer: Mutex<MessageLogBuffer>,
     violations: Violations,
 }
 
@@ -31,7 +31,7 @@ struct MessageLogBuffer {
     /// How many were ever written down.
     written: u64,
     bytes: usize,
-    looked: Option<Instant>,
+    last_read: Option<Instant>,
 }
 
 /// One message, cut where it was too long.
@@ -64,21 +64,21 @@ impl MessageLog {
     /// The same, of what came after the message of this number.
     pub fn read_after(&self, number: u64) -> Vec<LoggedMessage> {
         let mut reel = self.lock();
-        reel.looked = Some(Instant::now());
-        self.running.store(true, Ordering::Relaxed);
+        reel.last_read = Some(Instant::now());
+        self.recording.store(true, Ordering::Relaxed);
         let first = reel.messages.partition_point(|taped| taped.number <= number);
         reel.messages.range(first..).cloned().collect()
     }
 
     pub(crate) fn write(&self, direction: WireDirection, text: impl AsRef<[u8]>) {
         // The rule, on every message: nobody looks.
-        if !self.running.load(Ordering::Relaxed) {
+        if !self.recording.load(Ordering::Relaxed) {
             return;
         }
         let text = String::from_utf8_lossy(text.as_ref());
         let mut reel = self.lock();
-        if reel.looked.is_none_or(|looked| looked.elapsed() > INTEREST) {
-            self.running.store(false, Ordering::Relaxed);
+        if reel.last_read.is_none_or(|looked| looked.elapsed() > INTEREST) {
+            self.recording.store(false, Ordering::Relaxed);
             *reel = MessageLogBuffer { written: reel.written, ..MessageLogBuffer::default() };
             return;
         }
@@ -96,7 +96,7 @@ impl MessageLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, MessageLogBuffer> {
-        self.reel.lock()
+        self.buffer.lock()
     }
 }
 

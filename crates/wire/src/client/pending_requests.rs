@@ -25,19 +25,19 @@ pub(crate) struct PendingRequests {
     waiting: Mutex<HashMap<RequestId, oneshot::Sender<Result<RawJson, WireError>>>>,
     /// Requests that were given up: their answers may come late.
     forgotten: Mutex<VecDeque<RequestId>>,
-    broken: watch::Sender<Option<String>>,
+    close_reason: watch::Sender<Option<String>>,
     /// What was said, for whoever looks.
-    pub(crate) tape: Arc<MessageLog>,
+    pub(crate) message_log: Arc<MessageLog>,
 }
 
 impl PendingRequests {
-    pub(crate) fn new(tape: Arc<MessageLog>) -> Self {
+    pub(crate) fn new(message_log: Arc<MessageLog>) -> Self {
         Self {
             next: AtomicI64::new(1),
             waiting: Mutex::default(),
             forgotten: Mutex::default(),
-            broken: watch::Sender::new(None),
-            tape,
+            close_reason: watch::Sender::new(None),
+            message_log,
         }
     }
 
@@ -51,7 +51,7 @@ impl PendingRequests {
         id: &RequestId,
     ) -> Result<oneshot::Receiver<Result<RawJson, WireError>>, WireError> {
         let mut waiting = self.lock();
-        if let Some(why) = self.broken.borrow().clone() {
+        if let Some(why) = self.close_reason.borrow().clone() {
             return Err(WireError::Lost(why));
         }
         let (sender, receiver) = oneshot::channel();
@@ -60,9 +60,9 @@ impl PendingRequests {
     }
 
     /// Hands an answer to whoever waits for it; false if nobody does.
-    pub(crate) fn answer(&self, response: RpcResponse) -> bool {
+    pub(crate) fn complete(&self, response: RpcResponse) -> bool {
         let Some(sender) = self.lock().remove(&response.id) else { return false };
-        let _ = sender.send(response.result.map_err(|error| WireError::Rpc(self.error(&error))));
+        let _ = sender.send(response.result.map_err(|error| WireError::Rpc(self.parse_error(&error))));
         true
     }
 
@@ -87,13 +87,13 @@ impl PendingRequests {
         let given_up = || self.forgotten.lock().contains(id);
         match ours {
             true if given_up() => {}
-            true => self.tape.violations().add(&format!(
+            true => self.message_log.violations().add(&format!(
                 "the request with the id {id:?} was answered twice, or on the stream of another request"
             )),
             false => self
-                .tape
+                .message_log
                 .violations()
-                .add_stray(&format!("it answered with the id {id:?}, which no request has")),
+                .add_stray_response(&format!("it answered with the id {id:?}, which no request has")),
         }
     }
 
@@ -107,15 +107,15 @@ impl PendingRequests {
                 refusal.error.message
             ),
         };
-        self.tape.violations().add(&rule);
+        self.message_log.violations().add(&rule);
     }
 
     /// The error member of a response.
-    pub(crate) fn error(&self, raw: &RawValue) -> RpcError {
+    pub(crate) fn parse_error(&self, raw: &RawValue) -> RpcError {
         read_error(raw).unwrap_or_else(|| {
             let rule = "an error must have an integer `code` and a string `message`";
-            self.tape.violations().add(&format!("{rule}, and one is {raw}"));
-            unreadable(raw)
+            self.message_log.violations().add(&format!("{rule}, and one is {raw}"));
+            unreadable_error(raw)
         })
     }
 
@@ -123,7 +123,7 @@ impl PendingRequests {
     pub(crate) fn fail_all(&self, why: &str) {
         let waiting = {
             let mut waiting = self.lock();
-            self.broken.send_if_modified(|broken| {
+            self.close_reason.send_if_modified(|broken| {
                 let first = broken.is_none();
                 broken.get_or_insert_with(|| why.to_owned());
                 first
@@ -136,7 +136,7 @@ impl PendingRequests {
     }
 
     pub(crate) async fn closed(&self) -> String {
-        let mut broken = self.broken.subscribe();
+        let mut broken = self.close_reason.subscribe();
         match broken.wait_for(Option::is_some).await {
             Ok(why) => why.clone().unwrap_or_default(),
             Err(_) => String::new(),
@@ -162,6 +162,6 @@ pub(crate) fn read_error(raw: &RawValue) -> Option<RpcError> {
 }
 
 /// An error that makes no sense is told as it is.
-pub(crate) fn unreadable(raw: &RawValue) -> RpcError {
+pub(crate) fn unreadable_error(raw: &RawValue) -> RpcError {
     RpcError::new(code::INTERNAL, format!("an unreadable error: {raw}"))
 }

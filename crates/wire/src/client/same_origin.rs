@@ -75,13 +75,13 @@ fn policy() -> Policy {
     Policy::custom(|attempt| {
         let previous = attempt.previous();
         let is_kept = matches!(attempt.status().as_u16(), 307 | 308) && previous.len() <= MOST_REDIRECTS;
-        let stays = previous.first().is_some_and(|first| stays_within(first, attempt.url()));
+        let stays = previous.first().is_some_and(|first| is_same_origin(first, attempt.url()));
         if is_kept && stays { attempt.follow() } else { attempt.stop() }
     })
 }
 
 /// Whether a redirect from one URL to another may carry headers and body.
-fn stays_within(from: &Url, to: &Url) -> bool {
+fn is_same_origin(from: &Url, to: &Url) -> bool {
     // A user name in the target would replace the credentials that are meant for this server.
     from.origin() == to.origin() && to.username().is_empty() && to.password().is_none()
 }
@@ -89,12 +89,12 @@ fn stays_within(from: &Url, to: &Url) -> bool {
 /// Whether an answer redirects to where its request may be repeated.
 pub(crate) fn is_followed(from: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
     matches!(status.as_u16(), 307 | 308)
-        && target(from, status, headers).is_some_and(|to| stays_within(from, &to))
+        && redirect_target(from, status, headers).is_some_and(|to| is_same_origin(from, &to))
 }
 
 /// The failure that an answer stands for, if it redirects to another origin.
 pub(crate) fn cross_origin_error(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<WireError> {
-    let to = target(from, status, headers)?;
+    let to = redirect_target(from, status, headers)?;
     if from.origin() == to.origin() {
         return None;
     }
@@ -107,7 +107,7 @@ pub(crate) fn cross_origin_error(from: &Url, status: StatusCode, headers: &Heade
     Some(WireError::Redirected { status: status.as_u16(), to })
 }
 
-fn target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Url> {
+fn redirect_target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<Url> {
     let location = headers.get(header::LOCATION).filter(|_| status.is_redirection())?;
     from.join(location.to_str().ok()?).ok()
 }

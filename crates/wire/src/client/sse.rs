@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, header};
 use reqwest::Url;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::authorization::challenge;
+use super::authorization::auth_challenge;
 use super::events::SseReader;
 use super::http::{HttpClientSettings, is_event_stream, transport_error};
 use super::message_log::WireDirection;
@@ -26,7 +26,7 @@ const NAMING: Duration = Duration::from_secs(10);
 /// A server over HTTP+SSE.
 pub struct SseClient {
     settings: HttpClientSettings,
-    to: Url,
+    endpoint: Url,
     pending: Arc<PendingRequests>,
     _reading: DropGuard,
 }
@@ -40,7 +40,7 @@ impl SseClient {
         let request = settings.http.request(Method::GET, settings.url.clone())?.headers(headers);
         let response = request.send().await.map_err(|error| transport_error(&error))?;
         let status = response.status().as_u16();
-        let challenge = challenge(response.headers());
+        let challenge = auth_challenge(response.headers());
         if status == 401 || (status == 403 && challenge.is_some()) {
             return Err(WireError::Unauthorized { challenge, status });
         }
@@ -50,7 +50,7 @@ impl SseClient {
         if !response.status().is_success() || !is_event_stream(response.headers()) {
             return Err(WireError::Status { status, body: String::new() });
         }
-        let mut events = SseReader::new(response.bytes_stream(), settings.longest);
+        let mut events = SseReader::new(response.bytes_stream(), settings.max_message_bytes);
         let first = tokio::time::timeout(NAMING, events.next()).await;
         let first =
             first.map_err(|_| WireError::Protocol("it never named an address to post to".to_owned()))??;
@@ -65,14 +65,14 @@ impl SseClient {
             // Our headers may hold secrets that are for this server alone.
             return Err(WireError::Protocol("it names an address on another server".to_owned()));
         }
-        let pending = Arc::new(PendingRequests::new(Arc::clone(&settings.tape)));
+        let pending = Arc::new(PendingRequests::new(Arc::clone(&settings.message_log)));
         let stop = CancellationToken::new();
         let (reading, listener) = (Arc::clone(&pending), Arc::clone(&settings.listener));
         // Ends with the connection: the guard below goes when the connection does.
         tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
             let why = loop {
                 match events.next().await {
-                    Ok(Some(event)) => hear(&event.data, &reading, &listener),
+                    Ok(Some(event)) => handle_event(&event.data, &reading, &listener),
                     Ok(None) => break "it closed its stream".to_owned(),
                     Err(WireError::Lost(why)) => break why,
                     Err(failure) => break format!("it {failure}"),
@@ -80,23 +80,23 @@ impl SseClient {
             };
             reading.fail_all(&why);
         }));
-        Ok(Self { settings, to, pending, _reading: stop.drop_guard() })
+        Ok(Self { settings, endpoint: to, pending, _reading: stop.drop_guard() })
     }
 
     pub(crate) async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
         let id = self.pending.next_id();
         let answer = self.pending.register(&id)?;
-        let _forget = ForgetOnDrop { pair: self, id: id.clone() };
+        let _forget = ForgetOnDrop { client: self, id: id.clone() };
         self.send(write_request(&id, request.method, &request.params)).await?;
         answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was given up".to_owned())))
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
-        self.pending.tape.write(WireDirection::ToServer, &text);
-        let response = self.post(text)?.send().await.map_err(|error| transport_error(&error))?;
+        self.pending.message_log.write(WireDirection::ToServer, &text);
+        let response = self.build_post(text)?.send().await.map_err(|error| transport_error(&error))?;
         let status = response.status().as_u16();
-        let challenge = challenge(response.headers());
-        if let Some(crossing) = cross_origin_error(&self.to, response.status(), response.headers()) {
+        let challenge = auth_challenge(response.headers());
+        if let Some(crossing) = cross_origin_error(&self.endpoint, response.status(), response.headers()) {
             return Err(crossing);
         }
         match status {
@@ -112,11 +112,11 @@ impl SseClient {
         self.pending.closed().await
     }
 
-    fn post(&self, text: String) -> Result<reqwest::RequestBuilder, WireError> {
+    fn build_post(&self, text: String) -> Result<reqwest::RequestBuilder, WireError> {
         let mut headers = self.settings.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.settings.authorization.add_to(&mut headers);
-        Ok(self.settings.http.request(Method::POST, self.to.clone())?.headers(headers).body(text))
+        Ok(self.settings.http.request(Method::POST, self.endpoint.clone())?.headers(headers).body(text))
     }
 }
 
@@ -127,14 +127,14 @@ impl fmt::Debug for SseClient {
 }
 
 struct ForgetOnDrop<'a> {
-    pair: &'a SseClient,
+    client: &'a SseClient,
     id: RequestId,
 }
 
 impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
-        if self.pair.pending.forget(&self.id) {
-            let Ok(request) = self.pair.post(write_cancelled(&self.id)) else { return };
+        if self.client.pending.forget(&self.id) {
+            let Ok(request) = self.client.build_post(write_cancelled(&self.id)) else { return };
             tokio::spawn(async move {
                 let _ = tokio::time::timeout(Duration::from_secs(5), request.send()).await;
             });
@@ -142,8 +142,8 @@ impl Drop for ForgetOnDrop<'_> {
     }
 }
 
-fn hear(data: &str, pending: &PendingRequests, listener: &ServerMessageHandler) {
-    pending.tape.write(WireDirection::FromServer, data);
+fn handle_event(data: &str, pending: &PendingRequests, listener: &ServerMessageHandler) {
+    pending.message_log.write(WireDirection::FromServer, data);
     for message in parse_all(data.as_bytes()) {
         dispatch(message, data.as_bytes(), "its stream", pending, listener);
     }

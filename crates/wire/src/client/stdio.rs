@@ -53,13 +53,13 @@ impl StdioClient {
     pub(crate) async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
         let id = self.pending.next_id();
         let answer = self.pending.register(&id)?;
-        let _forget = ForgetOnDrop { lines: self, id: id.clone() };
+        let _forget = ForgetOnDrop { client: self, id: id.clone() };
         self.send(write_request(&id, request.method, &request.params)).await?;
         answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was given up".to_owned())))
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
-        self.pending.tape.write(WireDirection::ToServer, &text);
+        self.pending.message_log.write(WireDirection::ToServer, &text);
         if self.out.send(text).await.is_err() {
             return Err(WireError::Lost(self.pending.closed().await));
         }
@@ -73,14 +73,14 @@ impl StdioClient {
 
 /// Tells the server that nobody waits for an answer that has not come.
 struct ForgetOnDrop<'a> {
-    lines: &'a StdioClient,
+    client: &'a StdioClient,
     id: RequestId,
 }
 
 impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
-        if self.lines.pending.forget(&self.id) {
-            let _ = self.lines.out.try_send(write_cancelled(&self.id));
+        if self.client.pending.forget(&self.id) {
+            let _ = self.client.out.try_send(write_cancelled(&self.id));
         }
     }
 }
@@ -108,7 +108,7 @@ async fn read(
             let line = buffer.split_to(scanned + at);
             buffer.advance(1);
             scanned = 0;
-            hear(line.trim_ascii(), pending, listener);
+            handle_line(line.trim_ascii(), pending, listener);
             if line.len() > LARGE_LINE {
                 // The buffer has grown with the line, and would keep that size for as long as the connection lives.
                 buffer = BytesMut::from(&buffer[..]);
@@ -127,12 +127,12 @@ async fn read(
     }
 }
 
-fn hear(line: &[u8], pending: &PendingRequests, listener: &ServerMessageHandler) {
+fn handle_line(line: &[u8], pending: &PendingRequests, listener: &ServerMessageHandler) {
     if line.is_empty() {
         return;
     }
     if let Ok(text) = std::str::from_utf8(line) {
-        pending.tape.write(WireDirection::FromServer, text);
+        pending.message_log.write(WireDirection::FromServer, text);
     }
     for message in parse_all(line) {
         dispatch(message, line, "standard output", pending, listener);
@@ -149,7 +149,7 @@ pub(crate) fn dispatch(
     match message {
         Ok(RpcMessage::Response(response)) => {
             let id = response.id.clone();
-            if !pending.answer(response) {
+            if !pending.complete(response) {
                 pending.record_stray_response(&id);
             }
         }

@@ -14,7 +14,7 @@ const LONGEST: usize = 600;
 /// Broken rules of one connection.
 #[derive(Debug, Default)]
 pub struct Violations {
-    kept: Mutex<ViolationBuffer>,
+    buffer: Mutex<ViolationBuffer>,
     /// The last answer that belongs to no request.
     stray: watch::Sender<Option<String>>,
 }
@@ -40,7 +40,7 @@ impl Violations {
     }
 
     /// The server has answered what nobody asked: whoever waits for an answer may be waiting for this one.
-    pub(crate) fn add_stray(&self, rule: &str) {
+    pub(crate) fn add_stray_response(&self, rule: &str) {
         self.add(rule);
         self.stray.send_replace(Some(shortened(rule)));
     }
@@ -76,7 +76,7 @@ impl Violations {
     }
 
     fn lock(&self) -> MutexGuard<'_, ViolationBuffer> {
-        self.kept.lock()
+        self.buffer.lock()
     }
 }
 
@@ -106,9 +106,9 @@ mod tests {
     #[tokio::test]
     async fn an_answer_to_nothing_is_told_to_whoever_waits() {
         let violations = Violations::default();
-        violations.add_stray("before");
+        violations.add_stray_response("before");
         let stray = violations.next_stray_response();
-        violations.add_stray("it answered with the id 7, which no request has");
+        violations.add_stray_response("it answered with the id 7, which no request has");
         assert_eq!(stray.await, "it answered with the id 7, which no request has");
     }
 }

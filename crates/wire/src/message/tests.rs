@@ -13,7 +13,7 @@ fn refused(text: &str) -> (i64, Option<String>) {
 #[test]
 fn keeps_ids_and_payloads_as_the_text_they_were() {
     let text = r#"{"params":{"b":1.0, "a":[9007199254740993123]},"id":18446744073709551616,"method":"m","jsonrpc":"2.0"}"#;
-    let Packet::One(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else {
+    let Packet::Single(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else {
         panic!("no request")
     };
     assert_eq!(request.id.as_json(), "18446744073709551616");
@@ -71,7 +71,7 @@ fn what_is_written_is_one_line_and_reads_back() {
     let pretty = serde_json::value::RawValue::from_string("{\n  \"a\": \"x\\ny\"\r\n}".to_owned()).unwrap();
     let written = write_result(&super::RequestId::from_number(1), &pretty);
     assert!(!written.contains('\n') && !written.contains('\r'));
-    let Packet::One(RpcMessage::Response(response)) = parse(written.as_bytes()).unwrap() else {
+    let Packet::Single(RpcMessage::Response(response)) = parse(written.as_bytes()).unwrap() else {
         panic!("no response")
     };
     let value: serde_json::Value = serde_json::from_str(response.result.unwrap().get()).unwrap();
@@ -102,7 +102,7 @@ proptest! {
     fn string_ids_come_back_as_they_were(id in any::<String>()) {
         let id = serde_json::to_string(&id).unwrap();
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
-        let Packet::One(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("no request") };
+        let Packet::Single(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("no request") };
         prop_assert_eq!(request.id.as_json(), id);
     }
 }

@@ -36,12 +36,15 @@ pub struct ClientGone;
 #[derive(Debug, Clone)]
 pub struct ClientChannel {
     sender: mpsc::Sender<OutgoingFrame>,
-    asks: Option<Arc<PendingClientRequests>>,
+    pending: Option<Arc<PendingClientRequests>>,
 }
 
 impl ClientChannel {
-    pub(crate) fn new(sender: mpsc::Sender<OutgoingFrame>, asks: Option<Arc<PendingClientRequests>>) -> Self {
-        Self { sender, asks }
+    pub(crate) fn new(
+        sender: mpsc::Sender<OutgoingFrame>,
+        pending: Option<Arc<PendingClientRequests>>,
+    ) -> Self {
+        Self { sender, pending }
     }
 
     pub async fn notify(&self, method: &str, params: &RawValue) -> Result<(), ClientGone> {
@@ -60,9 +63,9 @@ impl ClientChannel {
         method: &str,
         params: &RawValue,
     ) -> Result<Result<RawJson, RawJson>, ClientGone> {
-        let asks = self.asks.as_ref().ok_or(ClientGone)?;
-        let (id, answer) = asks.open();
-        let mut open = PendingClientRequest { outlet: self, asks, id: id.clone(), answered: false };
+        let asks = self.pending.as_ref().ok_or(ClientGone)?;
+        let (id, answer) = asks.register();
+        let mut open = PendingClientRequest { channel: self, pending: asks, id: id.clone(), answered: false };
         self.send(OutgoingFrame::Message(write_request(&id, method, params))).await?;
         let answer = answer.await;
         open.answered = true;
@@ -82,7 +85,7 @@ pub(crate) struct PendingClientRequests {
 }
 
 impl PendingClientRequests {
-    fn open(&self) -> (RequestId, oneshot::Receiver<Result<RawJson, RawJson>>) {
+    fn register(&self) -> (RequestId, oneshot::Receiver<Result<RawJson, RawJson>>) {
         let id = RequestId::from_number(self.next.fetch_add(1, Ordering::Relaxed));
         let (sender, receiver) = oneshot::channel();
         self.waiting.lock().insert(id.clone(), sender);
@@ -90,7 +93,7 @@ impl PendingClientRequests {
     }
 
     /// Hands an answer to whoever waits for it. An answer to nothing is dropped.
-    pub(crate) fn answer(&self, response: RpcResponse) {
+    pub(crate) fn complete(&self, response: RpcResponse) {
         let waiting = self.waiting.lock().remove(&response.id);
         match waiting {
             Some(sender) => drop(sender.send(response.result)),
@@ -99,26 +102,26 @@ impl PendingClientRequests {
     }
 
     /// Whoever waits learns that no answer will come.
-    pub(crate) fn give_up(&self) {
+    pub(crate) fn cancel_all(&self) {
         self.waiting.lock().clear();
     }
 }
 
 struct PendingClientRequest<'a> {
-    outlet: &'a ClientChannel,
-    asks: &'a PendingClientRequests,
+    channel: &'a ClientChannel,
+    pending: &'a PendingClientRequests,
     id: RequestId,
     answered: bool,
 }
 
 impl Drop for PendingClientRequest<'_> {
     fn drop(&mut self) {
-        self.asks.waiting.lock().remove(&self.id);
+        self.pending.waiting.lock().remove(&self.id);
         if !self.answered {
             let params = format!(r#"{{"requestId":{},"reason":"the call is over"}}"#, self.id.as_json());
             if let Ok(params) = RawValue::from_string(params) {
                 let message = write_notification("notifications/cancelled", &params);
-                let _ = self.outlet.sender.try_send(OutgoingFrame::Message(message));
+                let _ = self.channel.sender.try_send(OutgoingFrame::Message(message));
             }
         }
     }

@@ -30,18 +30,18 @@ use stream::Retention;
 #[derive(Debug, Clone)]
 pub struct EndpointSettings {
     /// The largest request body, in bytes.
-    pub body: usize,
+    pub max_body_bytes: usize,
     /// How long a client may take to send a request body.
-    pub body_time: Duration,
+    pub body_timeout: Duration,
     /// The most legacy sessions at once. Where there are too many, the caller's own idlest makes room for a new one.
-    pub sessions: usize,
+    pub max_sessions: usize,
     /// How long a legacy session lives that nobody uses.
     pub session_idle: Duration,
     /// How long a call goes on whose legacy client was cut off and may come back.
-    pub come_back: Duration,
+    pub resume_timeout: Duration,
     /// How long a call may be silent before its answer becomes a stream, so that nothing between the client
     /// and us takes it for dead.
-    pub patience: Duration,
+    pub stream_after: Duration,
     /// What is kept of streams for clients that come back. Endpoints with clones of the same settings share it.
     pub retention: Retention,
 }
@@ -49,12 +49,12 @@ pub struct EndpointSettings {
 impl Default for EndpointSettings {
     fn default() -> Self {
         Self {
-            body: 10 * 1024 * 1024,
-            body_time: Duration::from_secs(30),
-            sessions: 10_000,
+            max_body_bytes: 10 * 1024 * 1024,
+            body_timeout: Duration::from_secs(30),
+            max_sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
-            come_back: Duration::from_secs(30),
-            patience: Duration::from_secs(5),
+            resume_timeout: Duration::from_secs(30),
+            stream_after: Duration::from_secs(5),
             retention: Retention::default(),
         }
     }
@@ -65,7 +65,7 @@ impl Default for EndpointSettings {
 pub struct Endpoint<S: Service> {
     service: Arc<S>,
     settings: EndpointSettings,
-    roster: Arc<SessionRegistry<S::Caller>>,
+    registry: Arc<SessionRegistry<S::Caller>>,
     closing: CancellationToken,
     tasks: TaskTracker,
 }
@@ -76,12 +76,12 @@ impl<S: Service> Endpoint<S> {
     pub fn new(service: Arc<S>, settings: EndpointSettings) -> Arc<Self> {
         let endpoint = Arc::new(Self {
             service,
-            roster: Arc::new(SessionRegistry::new(settings.sessions)),
+            registry: Arc::new(SessionRegistry::new(settings.max_sessions)),
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
             settings,
         });
-        let (roster, idle) = (Arc::clone(&endpoint.roster), endpoint.settings.session_idle);
+        let (roster, idle) = (Arc::clone(&endpoint.registry), endpoint.settings.session_idle);
         let closing = endpoint.closing.clone();
         endpoint.tasks.spawn(closing.run_until_cancelled_owned(async move {
             loop {
@@ -94,13 +94,13 @@ impl<S: Service> Endpoint<S> {
 
     /// The open legacy sessions, for announcements.
     pub fn sessions(&self) -> &Arc<SessionRegistry<S::Caller>> {
-        &self.roster
+        &self.registry
     }
 
     /// Ends what never ends by itself: standing streams and subscriptions. Calls in flight go on.
     pub fn close(&self) {
         self.closing.cancel();
-        for (_, session) in self.roster.all() {
+        for (_, session) in self.registry.all() {
             if let Some(standing) = session.standing_streams() {
                 standing.end();
             }
@@ -111,12 +111,12 @@ impl<S: Service> Endpoint<S> {
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
-        self.roster.close_all();
+        self.registry.close_all();
     }
 
     /// Ends every session now; their calls are cancelled.
     pub fn close_sessions(&self) {
-        self.roster.close_all();
+        self.registry.close_all();
     }
 
     /// Answers one HTTP request.
@@ -127,17 +127,17 @@ impl<S: Service> Endpoint<S> {
     ) -> HttpResponse<Body> {
         let (parts, body) = request.into_parts();
         match parts.method {
-            Method::POST => match self.read(&parts.headers, body).await {
+            Method::POST => match self.read_body(&parts.headers, body).await {
                 Ok(bytes) => self.post(caller, parts.headers, &bytes).await,
                 Err(refused) => refused,
             },
             Method::GET => self.listen(&caller, &parts.headers),
             Method::DELETE => self.delete(&caller, &parts.headers),
-            _ => not_allowed(),
+            _ => method_not_allowed(),
         }
     }
 
-    async fn read(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, HttpResponse<Body>> {
+    async fn read_body(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, HttpResponse<Body>> {
         let kind =
             headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -145,11 +145,11 @@ impl<S: Service> Endpoint<S> {
             let error = RpcError::invalid_request("the content type must be application/json");
             return Err(error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error));
         }
-        let whole = Limited::new(body, self.settings.body).collect();
-        match tokio::time::timeout(self.settings.body_time, whole).await {
+        let whole = Limited::new(body, self.settings.max_body_bytes).collect();
+        match tokio::time::timeout(self.settings.body_timeout, whole).await {
             Ok(Ok(whole)) => Ok(whole.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let message = format!("a message may have {} bytes", self.settings.body);
+                let message = format!("a message may have {} bytes", self.settings.max_body_bytes);
                 let error = RpcError::invalid_request(message);
                 Err(error_response(StatusCode::PAYLOAD_TOO_LARGE, None, &error))
             }
@@ -177,12 +177,12 @@ impl<S: Service> Endpoint<S> {
             }
         };
         let id = match &packet {
-            Packet::One(RpcMessage::Request(request)) => Some(request.id.clone()),
+            Packet::Single(RpcMessage::Request(request)) => Some(request.id.clone()),
             _ => None,
         };
-        match era(&headers, &packet) {
+        match detect_era(&headers, &packet) {
             Ok(Era::Modern) => match packet {
-                Packet::One(message) => self.answer_modern(caller, headers, message).await,
+                Packet::Single(message) => self.answer_modern(caller, headers, message).await,
                 Packet::Batch(_) => {
                     let error = RpcError::invalid_request("this version of the protocol has no batches");
                     error_response(StatusCode::BAD_REQUEST, None, &error)
@@ -195,8 +195,8 @@ impl<S: Service> Endpoint<S> {
 }
 
 /// A legacy version in the header, or neither a version there nor in the body, means the legacy era.
-fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
-    let said = mirrored::text(headers, mirrored::VERSION)?;
+fn detect_era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
+    let said = mirrored::header_text(headers, mirrored::VERSION)?;
     if let Some(said) = said {
         let version = Version::parse(said);
         let legacy = match version {
@@ -205,9 +205,8 @@ fn era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
         };
         return Ok(if legacy { Era::Legacy } else { Era::Modern });
     }
-    let Packet::One(RpcMessage::Request(request)) = packet else { return Ok(Era::Legacy) };
-    let modern =
-        request.method == "server/discover" || Meta::read(request.params.as_deref())?.names_a_version();
+    let Packet::Single(RpcMessage::Request(request)) = packet else { return Ok(Era::Legacy) };
+    let modern = request.method == "server/discover" || Meta::read(request.params.as_deref())?.has_version();
     Ok(if modern { Era::Modern } else { Era::Legacy })
 }
 
@@ -280,7 +279,7 @@ fn response_with_body(status: StatusCode, kind: Option<&'static str>, body: Body
     response
 }
 
-pub(crate) fn not_allowed() -> HttpResponse<Body> {
+pub(crate) fn method_not_allowed() -> HttpResponse<Body> {
     let mut response = empty_response(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("POST, GET, DELETE"));
     response
@@ -312,7 +311,7 @@ impl RunningRequest {
         Self { future: begin(ClientChannel::new(sender, asks)), outgoing, answer: None }
     }
 
-    pub(crate) async fn step(&mut self, patience: Duration) -> RunningRequestEvent {
+    pub(crate) async fn next_event(&mut self, patience: Duration) -> RunningRequestEvent {
         if self.answer.is_none() {
             tokio::select! {
                 biased;
@@ -332,7 +331,7 @@ impl RunningRequest {
     }
 
     /// Gives it up. What it says in parting is that its questions need no answer any more.
-    pub(crate) fn give_up(mut self) -> Vec<OutgoingFrame> {
+    pub(crate) fn cancel(mut self) -> Vec<OutgoingFrame> {
         while self.outgoing.try_recv().is_ok() {}
         drop(self.future);
         std::iter::from_fn(|| self.outgoing.try_recv().ok()).collect()

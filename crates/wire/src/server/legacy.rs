@@ -56,7 +56,10 @@ pub(crate) fn initialize_result(version: Version, about: &ServerDescription) -> 
 pub const LEGACY_METHODS: [&str; 3] = ["initialize", "ping", "logging/setLevel"];
 
 /// Requests that the transport answers itself; `None` means that the service must.
-pub(crate) fn answer_here(session: &Session, request: &RpcRequest) -> Option<Result<RawJson, RpcError>> {
+pub(crate) fn answer_in_transport(
+    session: &Session,
+    request: &RpcRequest,
+) -> Option<Result<RawJson, RpcError>> {
     let method = request.method.as_str();
     LEGACY_METHODS.contains(&method).then(|| match method {
         "ping" => Ok(empty_result()),
@@ -103,7 +106,7 @@ pub(crate) fn build_legacy_request<C>(
         client: session.client().clone(),
         caller,
         session: Some(Arc::clone(session)),
-        outlet,
+        channel: outlet,
         transport,
         closing,
     })

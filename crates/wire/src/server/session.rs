@@ -27,7 +27,7 @@ pub struct Session {
     id: String,
     version: Version,
     client: ClientProfile,
-    pub(crate) asks: Arc<PendingClientRequests>,
+    pub(crate) pending_requests: Arc<PendingClientRequests>,
     pub(crate) streams: ResumableStreams,
     standing: StandingChannel,
     state: Mutex<State>,
@@ -69,7 +69,7 @@ impl Session {
             id,
             version,
             client,
-            asks: Arc::default(),
+            pending_requests: Arc::default(),
             streams,
             standing,
             state: Mutex::new(state),
@@ -152,7 +152,7 @@ impl Session {
     }
 
     /// Enters a request; `None` if one with this id is still being worked on.
-    pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Option<InFlightRequest> {
+    pub(crate) fn begin_request(self: &Arc<Self>, id: &RequestId) -> Option<InFlightRequest> {
         let mut state = self.lock();
         state.last_used = Instant::now();
         if state.in_flight.contains_key(id) {
@@ -190,7 +190,7 @@ impl Session {
         };
         drop(subscriptions);
         self.charge.lock().take();
-        self.asks.give_up();
+        self.pending_requests.cancel_all();
         self.streams.end_all();
         if let Some(standing) = self.standing_streams() {
             standing.end();
@@ -222,12 +222,12 @@ impl Drop for InFlightRequest {
 #[derive(Debug)]
 pub struct SessionRegistry<C> {
     sessions: Mutex<HashMap<String, (C, Arc<Session>)>>,
-    most: usize,
+    max_sessions: usize,
 }
 
 impl<C: Clone + PartialEq> SessionRegistry<C> {
-    pub fn new(most: usize) -> Self {
-        Self { sessions: Mutex::default(), most }
+    pub fn new(max_sessions: usize) -> Self {
+        Self { sessions: Mutex::default(), max_sessions }
     }
 
     /// Every open session, with who opened it.
@@ -240,7 +240,7 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
     pub(crate) fn add(&self, caller: C, session: Arc<Session>) -> bool {
         // Under one lock: of two that come at once, only one may take the last place.
         let mut sessions = self.lock();
-        if sessions.len() >= self.most && !close_idlest_of(&mut sessions, &caller) {
+        if sessions.len() >= self.max_sessions && !close_idlest_session(&mut sessions, &caller) {
             drop(sessions);
             session.close();
             return false;
@@ -250,8 +250,8 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
     }
 
     /// Closes the session of this caller that has been idle longest; false if none is idle.
-    pub(crate) fn close_idlest_of(&self, caller: &C) -> bool {
-        close_idlest_of(&mut self.lock(), caller)
+    pub(crate) fn close_idlest(&self, caller: &C) -> bool {
+        close_idlest_session(&mut self.lock(), caller)
     }
 
     /// The caller's own session of this id; somebody else's does not exist for them. What the caller may see can have
@@ -293,7 +293,7 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
     }
 }
 
-fn close_idlest_of<C: PartialEq>(sessions: &mut HashMap<String, (C, Arc<Session>)>, caller: &C) -> bool {
+fn close_idlest_session<C: PartialEq>(sessions: &mut HashMap<String, (C, Arc<Session>)>, caller: &C) -> bool {
     let idlest = sessions
         .iter()
         .filter(|(_, (owner, _))| owner == caller)

@@ -14,7 +14,8 @@ use tokio_util::task::TaskTracker;
 use super::client_channel::{ClientChannel, OutgoingFrame};
 use super::http::stream::ResumableStreams;
 use super::legacy::{
-    answer_here, build_legacy_request, cancelled_request, empty_result, initialize_result, read_initialize,
+    answer_in_transport, build_legacy_request, cancelled_request, empty_result, initialize_result,
+    read_initialize,
 };
 use super::session::{Session, SessionRegistry, StandingChannel};
 use super::{RequestTransport, RpcResult, Service, build_modern_request};
@@ -28,16 +29,16 @@ use crate::rpc_error::RpcError;
 #[derive(Debug, Clone)]
 pub struct StdioSettings {
     /// The longest line, in bytes.
-    pub line: usize,
+    pub max_line_bytes: usize,
     /// How many requests are worked on at once; the next line is not read before one of them is done.
-    pub in_flight: usize,
+    pub max_in_flight: usize,
     /// How long requests may still take once the client has closed its side, or we are told to stop.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
 }
 
 impl Default for StdioSettings {
     fn default() -> Self {
-        Self { line: 10 * 1024 * 1024, in_flight: 256, drain: Duration::from_secs(30) }
+        Self { max_line_bytes: 10 * 1024 * 1024, max_in_flight: 256, drain_timeout: Duration::from_secs(30) }
     }
 }
 
@@ -47,7 +48,7 @@ pub struct StdioShutdown<F> {
     /// Stop reading, finish what is in flight.
     pub shutdown: CancellationToken,
     /// Completes when nobody reads our answers any more.
-    pub unread: F,
+    pub output_closed: F,
 }
 
 /// Serves one client until it closes its side, and waits for the requests in flight.
@@ -66,15 +67,15 @@ pub async fn serve_stdio<S: Service>(
         service,
         caller,
         out,
-        roster,
+        registry: roster,
         session: Mutex::default(),
         in_flight: Mutex::default(),
-        places: Arc::new(Semaphore::new(settings.in_flight)),
+        permits: Arc::new(Semaphore::new(settings.max_in_flight)),
         tasks: TaskTracker::new(),
         closing: end.shutdown.clone(),
     });
     let read = tokio::select! {
-        read = connection.read(reader, settings.line) => read,
+        read = connection.read(reader, settings.max_line_bytes) => read,
         () = end.shutdown.cancelled() => Ok(()),
         () = broken.cancelled() => Ok(()),
     };
@@ -83,8 +84,8 @@ pub async fn serve_stdio<S: Service>(
     tokio::select! {
         () = connection.tasks.wait() => {}
         () = broken.cancelled() => {}
-        () = end.unread => {}
-        () = tokio::time::sleep(settings.drain) => {}
+        () = end.output_closed => {}
+        () = tokio::time::sleep(settings.drain_timeout) => {}
     }
     connection.cancel_all();
     connection.tasks.wait().await;
@@ -98,10 +99,10 @@ struct Connection<S: Service> {
     service: Arc<S>,
     caller: S::Caller,
     out: mpsc::Sender<OutgoingFrame>,
-    roster: Arc<SessionRegistry<S::Caller>>,
+    registry: Arc<SessionRegistry<S::Caller>>,
     session: Mutex<Option<Arc<Session>>>,
     in_flight: Mutex<HashMap<RequestId, CancellationToken>>,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
@@ -123,13 +124,13 @@ impl<S: Service> Connection<S> {
                     scanned = 0;
                     match (std::mem::take(&mut skipping), line.len() > longest) {
                         (true, _) => {}
-                        (false, true) => self.too_long(longest).await,
-                        (false, false) => self.line(line.trim_ascii()).await,
+                        (false, true) => self.reject_long_line(longest).await,
+                        (false, false) => self.handle_line(line.trim_ascii()).await,
                     }
                 }
                 None => {
                     if buffer.len() > longest && !skipping {
-                        self.too_long(longest).await;
+                        self.reject_long_line(longest).await;
                         skipping = true;
                     }
                     if skipping {
@@ -144,73 +145,73 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    async fn too_long(&self, longest: usize) {
+    async fn reject_long_line(&self, longest: usize) {
         let error = RpcError::invalid_request(format!("a message may have {longest} bytes"));
-        self.say(write_error(None, &error)).await;
+        self.send(write_error(None, &error)).await;
     }
 
-    async fn line(self: &Arc<Self>, line: &[u8]) {
+    async fn handle_line(self: &Arc<Self>, line: &[u8]) {
         if line.is_empty() {
             return;
         }
         match parse(line) {
-            Ok(Packet::One(message)) => self.message(message).await,
-            Ok(Packet::Batch(messages)) => self.batch(messages).await,
-            Err(InvalidMessage { id, error }) => self.say(write_error(id.as_ref(), &error)).await,
+            Ok(Packet::Single(message)) => self.handle_message(message).await,
+            Ok(Packet::Batch(messages)) => self.handle_batch(messages).await,
+            Err(InvalidMessage { id, error }) => self.send(write_error(id.as_ref(), &error)).await,
         }
     }
 
-    async fn message(self: &Arc<Self>, message: RpcMessage) {
+    async fn handle_message(self: &Arc<Self>, message: RpcMessage) {
         match message {
             // Answered before the next line is read, which may count on the session being there.
             RpcMessage::Request(request) if request.method == "initialize" => {
-                let answer = self.answer(request.clone()).await;
-                self.say(write_outcome(&request.id, &answer)).await;
+                let answer = self.answer_request(request.clone()).await;
+                self.send(write_outcome(&request.id, &answer)).await;
             }
             RpcMessage::Request(request) => {
                 // Reading stops here while too much is in flight.
-                let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+                let Ok(place) = Arc::clone(&self.permits).acquire_owned().await else { return };
                 let id = request.id.clone();
-                let Some(cancel) = self.enter(&id) else {
-                    return self.say(write_error(Some(&id), &in_use())).await;
+                let Some(cancel) = self.begin_request(&id) else {
+                    return self.send(write_error(Some(&id), &duplicate_id_error())).await;
                 };
                 let connection = Arc::clone(self);
                 self.tasks.spawn(async move {
                     // A cancelled request has no answer.
-                    let answer = cancel.run_until_cancelled(connection.answer(request)).await;
+                    let answer = cancel.run_until_cancelled(connection.answer_request(request)).await;
                     connection.lock_in_flight().remove(&id);
                     if let Some(answer) = answer {
-                        connection.say(write_outcome(&id, &answer)).await;
+                        connection.send(write_outcome(&id, &answer)).await;
                     }
                     drop(place);
                 });
             }
-            other => self.unasked(other),
+            other => self.handle_notification_or_response(other),
         }
     }
 
     /// Batches of one legacy version: the answers come as one batch too.
-    async fn batch(self: &Arc<Self>, messages: Vec<Result<RpcMessage, InvalidMessage>>) {
+    async fn handle_batch(self: &Arc<Self>, messages: Vec<Result<RpcMessage, InvalidMessage>>) {
         if !self.session().is_some_and(|session| session.version().has_batches()) {
             let error = RpcError::invalid_request("this version of the protocol has no batches");
-            return self.say(write_error(None, &error)).await;
+            return self.send(write_error(None, &error)).await;
         }
-        let Ok(place) = Arc::clone(&self.places).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&self.permits).acquire_owned().await else { return };
         let connection = Arc::clone(self);
         self.tasks.spawn(async move {
             let answers = messages.into_iter().map(|message| async {
                 match message {
                     Ok(RpcMessage::Request(request)) => {
                         let id = request.id.clone();
-                        let Some(cancel) = connection.enter(&id) else {
-                            return Some(write_error(Some(&id), &in_use()));
+                        let Some(cancel) = connection.begin_request(&id) else {
+                            return Some(write_error(Some(&id), &duplicate_id_error()));
                         };
-                        let answer = cancel.run_until_cancelled(connection.answer(request)).await;
+                        let answer = cancel.run_until_cancelled(connection.answer_request(request)).await;
                         connection.lock_in_flight().remove(&id);
                         answer.map(|answer| write_outcome(&id, &answer))
                     }
                     Ok(other) => {
-                        connection.unasked(other);
+                        connection.handle_notification_or_response(other);
                         None
                     }
                     Err(InvalidMessage { id, error }) => Some(write_error(id.as_ref(), &error)),
@@ -219,17 +220,17 @@ impl<S: Service> Connection<S> {
             let answers = futures_util::future::join_all(answers).await;
             let answers: Vec<String> = answers.into_iter().flatten().collect();
             if !answers.is_empty() {
-                connection.say(format!("[{}]", answers.join(","))).await;
+                connection.send(format!("[{}]", answers.join(","))).await;
             }
             drop(place);
         });
     }
 
-    async fn answer(&self, request: RpcRequest) -> RpcResult {
+    async fn answer_request(&self, request: RpcRequest) -> RpcResult {
         let meta = Meta::read(request.params.as_deref())?;
         let session = self.session();
-        let asks = session.as_ref().map(|session| Arc::clone(&session.asks));
-        if meta.names_a_version() || request.method == "server/discover" {
+        let asks = session.as_ref().map(|session| Arc::clone(&session.pending_requests));
+        if meta.has_version() || request.method == "server/discover" {
             let outlet = ClientChannel::new(self.out.clone(), None);
             let closing = self.closing.clone();
             let (version, client) = meta.require_modern_fields()?;
@@ -255,7 +256,7 @@ impl<S: Service> Connection<S> {
                 )),
             };
         };
-        if let Some(answer) = answer_here(&session, &request) {
+        if let Some(answer) = answer_in_transport(&session, &request) {
             return answer;
         }
         let outlet = ClientChannel::new(self.out.clone(), asks);
@@ -283,12 +284,12 @@ impl<S: Service> Connection<S> {
             ResumableStreams::default(),
         ));
         *self.session.lock() = Some(Arc::clone(&session));
-        self.roster.add(self.caller.clone(), session);
+        self.registry.add(self.caller.clone(), session);
         Ok(initialize_result(version, &about))
     }
 
     /// Messages that want no answer.
-    fn unasked(&self, message: RpcMessage) {
+    fn handle_notification_or_response(&self, message: RpcMessage) {
         match message {
             RpcMessage::Notification(notification) => {
                 if let Some(id) = cancelled_request(&notification)
@@ -299,19 +300,19 @@ impl<S: Service> Connection<S> {
             }
             RpcMessage::Response(response) => {
                 if let Some(session) = self.session() {
-                    session.asks.answer(response);
+                    session.pending_requests.complete(response);
                 }
             }
             RpcMessage::Request(_) => {}
         }
     }
 
-    async fn say(&self, message: String) {
+    async fn send(&self, message: String) {
         // A closed channel means that the client does not read any more; the connection is about to end.
         let _ = self.out.send(OutgoingFrame::Message(message)).await;
     }
 
-    fn enter(&self, id: &RequestId) -> Option<CancellationToken> {
+    fn begin_request(&self, id: &RequestId) -> Option<CancellationToken> {
         let mut in_flight = self.lock_in_flight();
         if in_flight.contains_key(id) {
             return None;
@@ -327,7 +328,7 @@ impl<S: Service> Connection<S> {
         }
         if let Some(session) = self.session() {
             session.close();
-            self.roster.remove(session.id());
+            self.registry.remove(session.id());
         }
     }
 
@@ -340,7 +341,7 @@ impl<S: Service> Connection<S> {
     }
 }
 
-fn in_use() -> RpcError {
+fn duplicate_id_error() -> RpcError {
     RpcError::invalid_request("a request with this id is still being worked on")
 }
 

@@ -23,7 +23,7 @@ pub(super) enum VariableSyntax {
 
 impl VariableSyntax {
     /// A text of toolyard.toml as this program writes it. A default is lost where the program knows none.
-    pub(super) fn write(self, text: &str) -> String {
+    pub(super) fn convert(self, text: &str) -> String {
         if self == Self::Plain {
             return text.replace("${env:", "${");
         }
@@ -61,12 +61,12 @@ pub(super) fn parse_entries(text: &str) -> Result<Vec<(String, ExportEntry)>, St
     let tables = servers.filter_map(|(name, item)| Some((name, item.as_table_like()?)));
     Ok(tables
         .filter(|(_, server)| on(*server))
-        .filter_map(|(name, server)| Some((name.to_owned(), entry(server)?)))
+        .filter_map(|(name, server)| Some((name.to_owned(), parse_entry(server)?)))
         .collect())
 }
 
-fn entry(server: &dyn TableLike) -> Option<ExportEntry> {
-    let text = |key: &str| server.get(key).and_then(word);
+fn parse_entry(server: &dyn TableLike) -> Option<ExportEntry> {
+    let text = |key: &str| server.get(key).and_then(scalar_text);
     if let Some(url) = text("url") {
         let mut headers = pairs(server, "headers");
         if let Some(variable) = text("bearer_token_env_var") {
@@ -75,7 +75,7 @@ fn entry(server: &dyn TableLike) -> Option<ExportEntry> {
         return Some(ExportEntry::Url { url, headers, sse: text("type").as_deref() == Some("sse") });
     }
     let args = server.get("args").and_then(Item::as_array).into_iter().flatten();
-    let args = args.filter_map(|arg| word(&Item::Value(arg.clone()))).collect();
+    let args = args.filter_map(|arg| scalar_text(&Item::Value(arg.clone()))).collect();
     Some(ExportEntry::Command {
         command: text("command")?,
         args,
@@ -86,18 +86,18 @@ fn entry(server: &dyn TableLike) -> Option<ExportEntry> {
 
 fn pairs(server: &dyn TableLike, key: &str) -> Vec<(String, String)> {
     let table = server.get(key).and_then(Item::as_table_like).into_iter().flat_map(|table| table.iter());
-    table.filter_map(|(name, item)| Some((name.to_owned(), word(item)?))).collect()
+    table.filter_map(|(name, item)| Some((name.to_owned(), scalar_text(item)?))).collect()
 }
 
 /// A text, or a number or a flag as text.
-fn word(item: &Item) -> Option<String> {
+fn scalar_text(item: &Item) -> Option<String> {
     let text = item.as_str().map(ToOwned::to_owned);
     let number = || item.as_integer().map(|number| number.to_string());
     text.or_else(number).or_else(|| item.as_bool().map(|flag| flag.to_string()))
 }
 
 /// Codex replaces no variables, but takes some of them by name.
-pub(super) fn codex(entries: &[(String, ExportEntry)]) -> String {
+pub(super) fn render_codex(entries: &[(String, ExportEntry)]) -> String {
     let mut servers = Table::new();
     servers.set_implicit(true);
     for (name, entry) in entries {

@@ -59,7 +59,7 @@ fn one_more_line_is_logged_from_time_to_time_and_a_burst_after_a_long_silence() 
     let limit = FloodLimit::default();
     let kind = metadata();
     let admitted = |at: Instant| {
-        (0..1_000).filter(|_| matches!(limit.admit(kind, "s".to_owned(), at), Admission::Yes)).count()
+        (0..1_000).filter(|_| matches!(limit.admit(kind, "s".to_owned(), at), Admission::Allowed)).count()
     };
     let start = Instant::now();
     assert_eq!(admitted(start), 20);

@@ -83,7 +83,7 @@ impl World {
             None => open(self, caller, header(caller)).await,
         };
         let answered = match &mut socket {
-            Ok(socket) => match socket.ask(subtype, words(subtype, said)).await {
+            Ok(socket) => match socket.request(subtype, words(subtype, said)).await {
                 Ok(response) => self.seen(subtype, said, caller, &response),
                 Err(code) => (of_code(&code), socket.text.clone()),
             },

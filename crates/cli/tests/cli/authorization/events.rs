@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use toolyard_serve::inventory::control_events;
-use toolyard_testkit::harness::{Events, Socket, soon};
+use toolyard_testkit::harness::{Events, Socket, within_timeout};
 
 use super::answer::{Lens, letters, of, of_code, of_status};
 use super::callers::{Caller, OTHER, YardKind, secret};
@@ -74,9 +74,10 @@ impl World {
         let mut socket = open(self, caller, header(caller)).await;
         for event in control_events() {
             let told = match &mut socket {
-                Ok(socket) => {
-                    socket.ask("subscribe", json!({"events": [event]})).await.map_err(|code| of_code(&code))
-                }
+                Ok(socket) => socket
+                    .request("subscribe", json!({"events": [event]}))
+                    .await
+                    .map_err(|code| of_code(&code)),
                 Err(word) => Err(word.clone()),
             };
             refused.extend(told.err().map(|word| (event, word)));
@@ -110,22 +111,25 @@ impl World {
                 let note = format!("\"{name}://note\"");
                 while !watching.next_message().await.unwrap().1.text.contains(&note) {}
             };
-            soon("an update", async { while tokio::time::timeout(AGAIN, touched()).await.is_err() {} }).await;
+            within_timeout("an update", async {
+                while tokio::time::timeout(AGAIN, touched()).await.is_err() {}
+            })
+            .await;
         }
         let mut socket = open(self, &other, header(&other)).await.unwrap_or_else(|word| panic!("{word}"));
-        socket.ask("subscribe", json!({"events": ["server", "stderr"]})).await.unwrap();
+        socket.request("subscribe", json!({"events": ["server", "stderr"]})).await.unwrap();
         socket.event("stderr").await;
         for name in ["a", "b", "l", "x", "y"] {
             // One that is just starting again by itself may be busy.
-            while socket.ask("mcp_reconnect", json!({"server_name": name})).await.is_err() {
+            while socket.request("mcp_reconnect", json!({"server_name": name})).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             let started =
                 |said: &Value| said["server"]["name"] == name && said["server"]["state"] == "starting";
-            socket.until(&format!("{name} to start"), started).await;
+            socket.next_matching(&format!("{name} to start"), started).await;
             // The last words of one that fails come before its state.
             let done = |said: &Value| said["server"]["name"] == name && said["server"]["state"] != "starting";
-            socket.until(&format!("{name} to be ready, or to fail"), done).await;
+            socket.next_matching(&format!("{name} to be ready, or to fail"), done).await;
         }
         ids
     }
@@ -152,10 +156,10 @@ impl Listener<'_> {
         let Some(socket) = &mut self.socket else { return Vec::new() };
         let session = format!("last of {}", self.caller.column);
         let call = json!({"tool": "mcp__a__echo", "arguments": {}, "session_id": session});
-        socket.ask("mcp_call", call).await.unwrap();
+        socket.request("mcp_call", call).await.unwrap();
         let last = |said: &Value| said["event"] == "call_ended" && said["call"]["sessionId"] == session;
-        socket.until("the end of the caller's own call", last).await;
-        socket.take_aside()
+        socket.next_matching("the end of the caller's own call", last).await;
+        socket.take_unclaimed()
     }
 
     /// The resources of which an update came.

@@ -28,7 +28,7 @@ impl World {
         if path == "/mcp/executions/{own}" {
             return self.own_execution(method, caller, &headers).await;
         }
-        let answer = yard.server.request(method, path, &headers, body.as_bytes()).await.whole().await;
+        let answer = yard.server.request(method, path, &headers, body.as_bytes()).await.read_body().await;
         let word = match (answer.status, row.operation) {
             (200, "GET /mcp/tools" | "GET /openapi.json") => letters(Lens::Tools, &answer.text),
             (200, "GET /mcp/servers") => letters(Lens::Servers, &answer.text),
@@ -62,7 +62,7 @@ impl World {
         let executed = server.post_with("/mcp/tools/mcp__a__echo/execute", headers, &json!({})).await;
         let id = executed.header("x-execution-id").unwrap_or("exec-none").to_owned();
         let path = format!("/mcp/executions/{id}");
-        let answer = server.request(method, &path, headers, b"").await.whole().await;
+        let answer = server.request(method, &path, headers, b"").await.read_body().await;
         (of_status(answer.status), answer.text)
     }
 }

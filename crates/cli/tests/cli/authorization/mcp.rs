@@ -35,7 +35,7 @@ impl McpClient {
     }
 
     fn new(world: &World, caller: &Caller, endpoint: &str, version: Version) -> Self {
-        let server = world.yard(caller.yard).server.at(endpoint);
+        let server = world.yard(caller.yard).server.with_path(endpoint);
         let checker = Arc::new(Checker::new(version));
         Self { server, version, token: caller.token.clone(), session: None, checker }
     }

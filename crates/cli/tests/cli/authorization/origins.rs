@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toolyard_testkit::harness::{Scratch, Server, soon};
+use toolyard_testkit::harness::{Scratch, Server, within_timeout};
 
 use super::super::{SERVE, TOOLYARD};
 use super::table::{Row, Table};
@@ -47,7 +47,7 @@ async fn ask(server: &Server, token: Option<&str>, class: &str, host: &str, orig
     let mut answer = Vec::new();
     while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
         let mut bytes = [0; 4096];
-        let read = soon("the head of an answer", stream.read(&mut bytes)).await.unwrap();
+        let read = within_timeout("the head of an answer", stream.read(&mut bytes)).await.unwrap();
         assert_ne!(read, 0, "{class}, {host}, {origin:?}: {}", String::from_utf8_lossy(&answer));
         answer.extend(&bytes[..read]);
     }

@@ -29,12 +29,12 @@ impl Upstream {
         };
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            door,
+            auth: door,
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings::default(),
             connections: ConnectionLimits::default(),
-            annexes: Vec::new(),
+            builtin_endpoints: Vec::new(),
             drain: Duration::ZERO,
         };
         let bound = bind(Yard::with_sources([offer(name).into_source()]), settings).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use toolyard_testkit::harness::{Coming, Scratch, Server, soon};
+use toolyard_testkit::harness::{Coming, Scratch, Server, within_timeout};
 
 use super::super::openapi::{DOCUMENT, echo};
 use super::super::{SERVE, TOOLYARD};
@@ -126,7 +126,7 @@ impl RunningYard {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        soon("every server to start or to fail", settled).await;
+        within_timeout("every server to start or to fail", settled).await;
         let mut yard =
             Self { server, executions: HashMap::new(), parked: OnceCell::new(), running: Vec::new() };
         for name in ["a", "b", "l"] {
@@ -166,5 +166,5 @@ impl RunningYard {
 /// What the other caller reads.
 pub(super) async fn get(server: &Arc<Server>, path: &str) -> Value {
     let token = format!("Bearer {}", secret(OTHER));
-    server.request("GET", path, &[("authorization", &token)], b"").await.whole().await.json()
+    server.request("GET", path, &[("authorization", &token)], b"").await.read_body().await.json()
 }

@@ -17,7 +17,7 @@ async fn the_yard_does_not_show_them_and_their_own_endpoint_shows_nothing_else()
     let refused = yard.call("execute_program", json!({"code": "print(1)"})).await.answer;
     assert_eq!(refused.code(), -32602);
     for version in Version::NEWEST {
-        let mut programs = Client::join(&server.at("/programs/mcp"), version).await;
+        let mut programs = Client::join(&server.with_path("/programs/mcp"), version).await;
         assert_eq!(names(&mut programs).await, THREE);
         let refused = programs.call("mcp__doc_retrieval__search_docs", json!({"query": "x"})).await.answer;
         assert_eq!(refused.code(), -32602);
@@ -98,7 +98,7 @@ async fn a_token_is_good_for_the_same_tools_from_within_and_every_call_is_audite
     );
     let upstreams = Upstreams::start(&more).await;
     let server = Server::start(TOOLYARD, &[&SERVE[..], &["--config", &upstreams.config]].concat()).await;
-    let endpoint = server.at("/programs/mcp");
+    let endpoint = server.with_path("/programs/mcp");
     let version = Version::V2025_11_25;
     let mut some = Client::join_as(&endpoint, version, Some("some-token-of-some-length".to_owned())).await;
     let code = "print(len(await search_docs(query='x')))\n\

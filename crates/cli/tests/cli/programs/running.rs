@@ -102,7 +102,7 @@ async fn progress_of_a_program_reaches_its_caller() {
         let call = client.begin_watched_call("execute_program", json!({"code": code}), "p").await;
         let exchange = call.finish().await;
         let steps: Vec<String> = exchange
-            .of("notifications/progress")
+            .notifications("notifications/progress")
             .iter()
             .map(|params| format!("{} of {}: {}", params["progress"], params["total"], params["message"]))
             .collect();

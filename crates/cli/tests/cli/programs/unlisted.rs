@@ -19,7 +19,7 @@ async fn what_no_list_has_is_found_by_searching_and_called_by_programs() {
     for version in [Version::V2025_11_25, Version::V2026_07_28] {
         let mut whole = Client::join(&server, version).await;
         assert_eq!(names(&mut whole).await, Vec::<String>::new());
-        let mut client = Client::join(&server.at("/programs/mcp"), version).await;
+        let mut client = Client::join(&server.with_path("/programs/mcp"), version).await;
         assert_eq!(names(&mut client).await, super::THREE);
         let found = client.call("search_tools", json!({"query": "a pet"})).await.answer;
         assert!(found.content().contains("mcp__pets__get_pet"), "{}", found.content());

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::{Tester, demo};
 
@@ -50,7 +50,7 @@ async fn arguments_of_the_nine_tools_themselves_are_refused_in_the_same_form() {
 
 #[tokio::test]
 async fn a_schema_that_cannot_be_compiled_is_noted_and_the_tool_called_anyway() {
-    let server = nearby(Kind::BadSchema).await.unwrap();
+    let server = start_in_process(Kind::BadSchema).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     let answer = tester.uses("call_tool", json!({"name": "bad_schema", "arguments": {"a": 1}})).await;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use toolyard_testkit::harness::{Scratch, soon};
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::harness::{Scratch, within_timeout};
+use toolyard_testkit::odd::{Kind, start_in_process};
 use toolyard_testkit::web::{Web, What};
 
 use super::{Tester, demo};
@@ -23,7 +23,7 @@ fn asking() -> [(&'static str, Value); 6] {
 
 #[tokio::test]
 async fn whatever_happens_to_a_server_over_http_every_tool_says_it_in_time() {
-    let server = nearby(Kind::Pages).await.unwrap();
+    let server = start_in_process(Kind::Pages).await.unwrap();
     let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     let wrong_id = r#"{"jsonrpc":"2.0","id":"another","result":{}}"#;
     let half = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n{\"json";
@@ -62,7 +62,7 @@ async fn whatever_happens_to_a_server_over_http_every_tool_says_it_in_time() {
         tester.connect(&web.url()).await;
         // What is known of the tools must not keep a call from being made.
         tester.uses("list_tools", json!({})).await;
-        web.turn(what.clone());
+        web.switch(what.clone());
         // The connections that were open break off, which the tester notices a moment later.
         tokio::time::sleep(Duration::from_millis(200)).await;
         for (tool, arguments) in asking() {
@@ -80,7 +80,7 @@ async fn whatever_happens_to_a_server_over_http_every_tool_says_it_in_time() {
 
 #[tokio::test]
 async fn a_server_over_http_that_is_gone_is_not_connected_any_more_and_needs_no_disconnect() {
-    let server = nearby(Kind::Pages).await.unwrap();
+    let server = start_in_process(Kind::Pages).await.unwrap();
     let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     let web = Web::start(What::Server(address)).await;
     let mut tester = Tester::start().await;
@@ -99,7 +99,7 @@ async fn a_server_over_http_that_is_gone_is_not_connected_any_more_and_needs_no_
 
 #[tokio::test]
 async fn a_session_that_the_server_forgets_is_told_and_can_be_begun_anew() {
-    let server = nearby(Kind::ForgetsSession).await.unwrap();
+    let server = start_in_process(Kind::ForgetsSession).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     for _ in 0..10 {
@@ -132,7 +132,7 @@ async fn a_process_that_dies_is_told_with_its_exit_code_and_last_words() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    soon("the server to be gone", gone).await;
+    within_timeout("the server to be gone", gone).await;
     for (tool, arguments) in asking() {
         let error = tester.fails("transport_error", tool, arguments).await;
         assert_eq!(error["details"]["exit_code"], 9, "{tool}: {error:#}");
@@ -145,7 +145,7 @@ async fn a_process_that_dies_is_told_with_its_exit_code_and_last_words() {
 
 #[tokio::test]
 async fn a_call_that_is_never_answered_times_out_and_others_go_on() {
-    let server = nearby(Kind::NeverAnswers).await.unwrap();
+    let server = start_in_process(Kind::NeverAnswers).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     let answer = tester.uses("call_tool", json!({"name": "never", "arguments": {}})).await;
@@ -170,7 +170,7 @@ async fn an_error_of_the_tool_and_one_of_the_server_are_execution_errors_with_ev
     assert_eq!(answer["tool_call"]["execution"]["success"], false);
     // A server without resources answers with an error of its own; that it has none is seen in its lists.
     tester.uses("disconnect", json!({})).await;
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     tester.connect(&server.url).await;
     let error = tester.fails("resource_not_found", "read_resource", json!({"uri": "odd://1"})).await;
     assert_eq!(error["details"]["rpc_error"]["code"], -32601);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 use toolyard_testkit::web::{Web, What};
 
 use super::{QUICK, TOOLYARD, Tester, demo};
@@ -12,7 +12,7 @@ async fn a_command_line_an_address_a_script_and_a_configured_name_are_connected_
     let scratch = Scratch::new();
     let demo = demo(&scratch);
     let script = scratch.file("my server.sh", &format!("exec {demo}\n"));
-    let web = nearby(Kind::LegacyOnly).await.unwrap();
+    let web = start_in_process(Kind::LegacyOnly).await.unwrap();
     let config = format!(
         "{QUICK}[servers.known]\ncommand = \"{TOOLYARD}\"\nargs = [\"stdio\", \"--config\", \"{}\"]\n",
         scratch.path("demo.toml").display()

@@ -53,7 +53,7 @@ async fn the_nine_tools_are_those_of_the_document_over_stdio_and_http_in_both_er
 #[tokio::test]
 async fn it_calls_itself_mcp_test_mcp() {
     let server = Server::start(TOOLYARD, &SERVE).await;
-    let mut client = Client::join(&server.at("/tester/mcp"), Version::V2026_07_28).await;
+    let mut client = Client::join(&server.with_path("/tester/mcp"), Version::V2026_07_28).await;
     let discovered = client.ask("server/discover", "{}").await.answer;
     let info = &discovered.result()["_meta"]["io.modelcontextprotocol/serverInfo"];
     assert_eq!(info["name"], "mcp-test-mcp");
@@ -71,7 +71,7 @@ async fn the_tester_is_no_part_of_the_yard_unless_both_are_exposed() {
     assert!(!of_the_yard.contains(&"connect_to_server".to_owned()), "{of_the_yard:?}");
     let (version, both) = (Version::V2025_11_25, ["stdio", "--expose", "tools,tester"]);
     let line = toolyard_testkit::harness::Line::start(TOOLYARD, &both, version);
-    let mut client = Client::on(line, version).await;
+    let mut client = Client::over_stdio(line, version).await;
     let all = names(client.ask("tools/list", "{}").await.answer.result());
     assert_eq!(all.len(), of_the_yard.len() + 9, "{all:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use toolyard_testkit::harness::Scratch;
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::{Tester, demo};
 
@@ -17,7 +17,10 @@ fn rounds() -> usize {
 async fn many_rounds_leave_no_memory_and_no_descriptor_behind() {
     let scratch = Scratch::new();
     let demo = demo(&scratch);
-    let (legacy, modern) = (nearby(Kind::LegacyOnly).await.unwrap(), nearby(Kind::ModernOnly).await.unwrap());
+    let (legacy, modern) = (
+        start_in_process(Kind::LegacyOnly).await.unwrap(),
+        start_in_process(Kind::ModernOnly).await.unwrap(),
+    );
     let mut tester = Tester::start().await;
     let rounds = rounds();
     // What is set up once is no leak.

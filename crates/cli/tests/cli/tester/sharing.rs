@@ -1,7 +1,7 @@
 //! Whose connection it is, and what happens when several things are done at once.
 
 use serde_json::json;
-use toolyard_testkit::harness::{Client, Scratch, Server, Version, soon};
+use toolyard_testkit::harness::{Client, Scratch, Server, Version, within_timeout};
 
 use super::{QUICK, SERVE, TOOLYARD, Tester, demo};
 use crate::cli::{access, processes};
@@ -68,7 +68,8 @@ async fn connecting_to_the_yard_itself_gives_a_token_nothing_more() {
         access::make(&["--name", "guest", "--permission", "connect", "--permission", "connect-inside"]).await;
     let server = access::serve(&scratch, &format!("demo = true\n{QUICK}{lines}\n{more}\n")).await;
     let join = async |token: String| {
-        let client = Client::join_as(&server.at("/tester/mcp"), Version::V2025_11_25, Some(token)).await;
+        let client =
+            Client::join_as(&server.with_path("/tester/mcp"), Version::V2025_11_25, Some(token)).await;
         Tester::of(client)
     };
     let (mut low, mut guest) = (join(low).await, join(guest).await);
@@ -113,7 +114,7 @@ async fn disconnecting_ends_what_is_under_way() {
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let left = tester.uses("disconnect", json!({})).await;
     assert_eq!(left["success"], true, "{left:#}");
-    let ended = soon("the end of the call", running.finish()).await.answer;
+    let ended = within_timeout("the end of the call", running.finish()).await.answer;
     let ended = tester.checked("call_tool", ended.result());
     assert_eq!(ended["error"]["type"], "not_connected", "{ended:#}");
 }
@@ -126,7 +127,7 @@ async fn progress_of_the_server_reaches_whoever_tests_it() {
     let call = json!({"name": "count_down", "arguments": {"from": 3}});
     let watched = tester.client.begin_watched_call("call_tool", call, "mine").await;
     let exchange = watched.finish().await;
-    let progress = exchange.of("notifications/progress");
+    let progress = exchange.notifications("notifications/progress");
     assert!(progress.len() >= 3, "{progress:?}");
     assert!(progress.iter().all(|said| said["progressToken"] == "mine"), "{progress:?}");
 }
@@ -177,9 +178,9 @@ async fn until_gone(file: &str) {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    soon("the server to end", gone).await;
+    within_timeout("the server to end", gone).await;
 }
 
 async fn close(client: Client) {
-    client.line().hang_up().await;
+    client.line().close_stdin().await;
 }

@@ -1,13 +1,13 @@
 //! What a server says comes out as it went in.
 
 use serde_json::{Value, json};
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 use toolyard_testkit::probe::{ODD_DEFINITION, ODD_RESULT};
 
 use super::Tester;
 
 async fn against(kind: Kind) -> (Tester, toolyard_testkit::odd::Nearby) {
-    let server = nearby(kind).await.unwrap();
+    let server = start_in_process(kind).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     (tester, server)
@@ -118,7 +118,7 @@ async fn content_of_unknown_types_and_results_of_megabytes_come_through() {
 
 #[tokio::test]
 async fn a_list_without_an_end_is_refused_with_the_name_of_the_limit() {
-    let server = nearby(Kind::EndlessPages).await.unwrap();
+    let server = start_in_process(Kind::EndlessPages).await.unwrap();
     let limits = "[limits]\ndefinition_bytes_per_source = 3_000_000\n";
     let mut tester = Tester::with(limits).await;
     tester.connect(&server.url).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
-use toolyard_testkit::odd::{Kind, nearby};
+use toolyard_testkit::odd::{Kind, start_in_process};
 use toolyard_testkit::web::{Web, What};
 
 use super::Tester;
@@ -260,7 +260,7 @@ async fn violations_in_lists_are_named_as_in_calls() {
 
 #[tokio::test]
 async fn what_is_no_message_is_noted_over_http_too() {
-    let server = nearby(Kind::Noisy).await.unwrap();
+    let server = start_in_process(Kind::Noisy).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     let answer = call(&mut tester, "echo").await;
@@ -271,7 +271,7 @@ async fn what_is_no_message_is_noted_over_http_too() {
 
 #[tokio::test]
 async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     // As the TypeScript SDK, the Python SDK and plain servers say it.
     let said = [
@@ -291,7 +291,7 @@ async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
         let mut tester = Tester::start().await;
         tester.connect(&web.url()).await;
         call(&mut tester, "echo").await;
-        web.turn(Web::answer(status, "content-type: application/json\r\n", body));
+        web.switch(Web::answer(status, "content-type: application/json\r\n", body));
         let lost = async {
             loop {
                 let answer = call(&mut tester, "echo").await;
@@ -301,7 +301,7 @@ async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
                 }
             }
         };
-        let answer = toolyard_testkit::harness::soon("the session to be lost", lost).await;
+        let answer = toolyard_testkit::harness::within_timeout("the session to be lost", lost).await;
         assert_eq!(answer["error"]["type"], "transport_error", "{status} {body}: {answer:#}");
         assert_eq!(answer["connection"]["server_url"], web.url(), "{answer:#}");
         assert_eq!(tester.uses("get_connection_status", json!({})).await["connected"], false);
@@ -334,7 +334,7 @@ async fn every_error_while_connected_has_the_connection() {
 
 #[tokio::test]
 async fn only_calls_that_reached_the_server_are_counted() {
-    let server = nearby(Kind::LegacyOnly).await.unwrap();
+    let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
     let web = Web::start(What::Server(address)).await;
     let mut tester = Tester::start().await;
@@ -346,10 +346,10 @@ async fn only_calls_that_reached_the_server_are_counted() {
     assert_eq!(called(&mut tester).await, 1);
     assert_eq!(call(&mut tester, "no_such_tool").await["error"]["type"], "tool_not_found");
     assert_eq!(called(&mut tester).await, 1);
-    web.turn(Web::answer("401 Unauthorized", "www-authenticate: Bearer\r\n", ""));
+    web.switch(Web::answer("401 Unauthorized", "www-authenticate: Bearer\r\n", ""));
     let refused =
         async { while call(&mut tester, "echo").await["error"]["details"]["http_status"] != 401 {} };
-    toolyard_testkit::harness::soon("the server to refuse", refused).await;
+    toolyard_testkit::harness::within_timeout("the server to refuse", refused).await;
     let before = called(&mut tester).await;
     call(&mut tester, "echo").await;
     assert_eq!(called(&mut tester).await, before, "a call that was refused at the door is counted");
@@ -362,7 +362,7 @@ async fn only_calls_that_reached_the_server_are_counted() {
 
 #[tokio::test]
 async fn a_malformed_definition_is_as_it_came() {
-    let server = nearby(Kind::IllTyped).await.unwrap();
+    let server = start_in_process(Kind::IllTyped).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     let listed = tester.uses("list_tools", json!({})).await;
@@ -400,7 +400,7 @@ async fn a_connection_that_failed_names_the_address() {
 
 #[tokio::test]
 async fn a_listed_schema_comes_once_in_each_form_and_all_other_keys_byte_for_byte() {
-    let server = nearby(Kind::UnknownKeys).await.unwrap();
+    let server = start_in_process(Kind::UnknownKeys).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
     let listed = tester.client.call("list_tools", json!({})).await.answer;

@@ -4,7 +4,9 @@ use serde_json::json;
 
 use super::told;
 use crate::error::ErrorKind;
-use crate::fake::{ScriptedSource, calling, prompts, reading, request, resources, templates, tools, yard};
+use crate::fake::{
+    ScriptedSource, prompts, request, resource_request, resources, templates, tool_request, tools, yard,
+};
 use crate::glob::Glob;
 use crate::principal::{AllowList, Permissions, Principal};
 use crate::request::{CallRequest, CallTarget};
@@ -26,8 +28,8 @@ fn two() -> std::sync::Arc<Yard> {
         ..tools(&["query", own])
     };
     yard(&[
-        &ScriptedSource::offering("git", offer("git", "commit")),
-        &ScriptedSource::offering("web", offer("web", "browse")),
+        &ScriptedSource::echo("git", offer("git", "commit")),
+        &ScriptedSource::echo("web", offer("web", "browse")),
     ])
 }
 
@@ -55,23 +57,24 @@ async fn a_list_of_sources_leaves_everything_of_those_and_nothing_of_others() {
     );
     let prompt = |name: &str| request(CallTarget::Prompt { name: name.to_owned(), arguments: None });
     for (request, expect) in [
-        (calling("mcp__git__query"), None),
+        (tool_request("mcp__git__query"), None),
         // To Ada the name is unique.
-        (calling("query"), None),
-        (calling("browse"), Some(ErrorKind::UnknownTool)),
-        (calling("mcp__web__query"), Some(ErrorKind::UnknownTool)),
-        (reading("git://fixed"), None),
-        (reading("git://7"), None),
-        (reading("web://fixed"), Some(ErrorKind::UnknownResource)),
-        (reading("web://7"), Some(ErrorKind::UnknownResource)),
+        (tool_request("query"), None),
+        (tool_request("browse"), Some(ErrorKind::UnknownTool)),
+        (tool_request("mcp__web__query"), Some(ErrorKind::UnknownTool)),
+        (resource_request("git://fixed"), None),
+        (resource_request("git://7"), None),
+        (resource_request("web://fixed"), Some(ErrorKind::UnknownResource)),
+        (resource_request("web://7"), Some(ErrorKind::UnknownResource)),
         (prompt("git_prompt"), None),
         (prompt("web_prompt"), Some(ErrorKind::UnknownPrompt)),
     ] {
-        let asked = format!("{:?}", request.what);
+        let asked = format!("{:?}", request.target);
         assert_eq!(kind(&yard, &ada, request).await, expect, "{asked}");
     }
     assert!(
-        ada.knows_source(&crate::SourceName::new("git")) && !ada.knows_source(&crate::SourceName::new("web"))
+        ada.can_access_source(&crate::SourceName::new("git"))
+            && !ada.can_access_source(&crate::SourceName::new("web"))
     );
 }
 
@@ -86,7 +89,7 @@ async fn a_list_of_tools_alone_gives_tools_and_nothing_else() {
     assert_eq!(seen(&yard, &both).join(" "), "mcp__git__query git://fixed git://{id} mcp__git__git_prompt");
     assert_eq!(seen(&yard, &ada(Some(&[]), None)), [""; 0]);
     assert_eq!(
-        kind(&yard, &ada(None, Some(&["*query"])), reading("git://fixed")).await,
+        kind(&yard, &ada(None, Some(&["*query"])), resource_request("git://fixed")).await,
         Some(ErrorKind::UnknownResource)
     );
 }
@@ -96,10 +99,11 @@ async fn nobody_is_led_to_what_is_not_on_their_list() {
     let yard = two();
     let ada = ada(Some(&["git"]), None);
     for name in ["brwse", "browse", "mcp__web__browse"] {
-        let error = yard.call(CallRequest { principal: ada.clone(), ..calling(name) }).await.unwrap_err();
+        let error =
+            yard.call(CallRequest { principal: ada.clone(), ..tool_request(name) }).await.unwrap_err();
         assert_eq!(told(&error), (ErrorKind::UnknownTool, format!("unknown tool {name}").as_str(), None));
     }
-    let error = yard.call(CallRequest { principal: ada, ..calling("comit") }).await.unwrap_err();
+    let error = yard.call(CallRequest { principal: ada, ..tool_request("comit") }).await.unwrap_err();
     assert_eq!(error.suggestion(), Some("did you mean commit?"));
 }
 
@@ -108,11 +112,11 @@ async fn a_permission_that_is_missing_is_said_and_a_list_that_does_not_have_it_i
     let mut offer = tools(&["drop"]);
     offer.tools[0].permissions = vec!["write".to_owned()];
     offer.tools[0].definition = crate::fake::raw(&json!({"name": "drop", "inputSchema": {"type": "object"}}));
-    let yard = yard(&[&ScriptedSource::offering("db", offer)]);
+    let yard = yard(&[&ScriptedSource::echo("db", offer)]);
     let unprivileged = Principal::new("bob", Permissions::Only(Default::default()));
-    assert_eq!(kind(&yard, &unprivileged, calling("drop")).await, Some(ErrorKind::Forbidden));
+    assert_eq!(kind(&yard, &unprivileged, tool_request("drop")).await, Some(ErrorKind::Forbidden));
     let elsewhere = unprivileged.with_allow_list(AllowList { sources: Some(vec!["x".into()]), tools: None });
-    assert_eq!(kind(&yard, &elsewhere, calling("drop")).await, Some(ErrorKind::UnknownTool));
+    assert_eq!(kind(&yard, &elsewhere, tool_request("drop")).await, Some(ErrorKind::UnknownTool));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::caller_channel::{
 };
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
-use crate::fake::{ScriptedSource, calling, done, raw, tools, yard, yard_with};
+use crate::fake::{ScriptedSource, done, raw, tool_request, tools, yard, yard_with};
 use crate::limits::YardLimits;
 use crate::request::CallRequest;
 use crate::source::SourceCall;
@@ -36,7 +36,7 @@ fn one_place() -> YardLimits {
 /// A call with 30 seconds of time, and where its updates arrive.
 fn asked(name: &str) -> (CallRequest, mpsc::Receiver<CallerUpdate>) {
     let (client, updates) = CallerChannel::new(able());
-    let mut request = calling(name);
+    let mut request = tool_request(name);
     request.client = client;
     request.deadline = Deadline::after(30 * SECOND);
     (request, updates)
@@ -64,7 +64,7 @@ fn start(
 
 #[tokio::test(start_paused = true)]
 async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() {
-    let asking = ScriptedSource::working("s", tools(&["ask", "work"]), |call: SourceCall| async move {
+    let asking = ScriptedSource::with_handler("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             let answers = call.client.ask(question()).await?;
             assert_eq!(answers[0].0, "name");
@@ -79,7 +79,7 @@ async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() 
     let ask = next_question(&mut updates).await;
     let began = Instant::now();
     for _ in 0..20 {
-        yard.call(calling("work")).await.unwrap();
+        yard.call(tool_request("work")).await.unwrap();
     }
     assert_eq!(began.elapsed(), 100 * SECOND);
     answer(ask);
@@ -89,7 +89,7 @@ async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() 
 
 #[tokio::test(start_paused = true)]
 async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
-    let asking = ScriptedSource::working("s", tools(&["ask", "work"]), |call: SourceCall| async move {
+    let asking = ScriptedSource::with_handler("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             let refused = call.client.ask(question()).await.unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::Cancelled);
@@ -106,7 +106,7 @@ async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
         let call = start(&yard, request);
         let ask = next_question(&mut updates).await;
         let began = Instant::now();
-        let other = start(&yard, calling("work"));
+        let other = start(&yard, tool_request("work"));
         sleep(SECOND).await;
         way(ask, declined());
         call.await.unwrap().unwrap();
@@ -118,7 +118,7 @@ async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
 
 #[tokio::test(start_paused = true)]
 async fn two_questions_at_once_do_not_wait_for_each_other() {
-    let asking = ScriptedSource::working("s", tools(&["ask"]), |call: SourceCall| async move {
+    let asking = ScriptedSource::with_handler("s", tools(&["ask"]), |call: SourceCall| async move {
         let (first, second) = tokio::join!(call.client.ask(question()), call.client.ask(question()));
         first?;
         second?;
@@ -138,7 +138,7 @@ async fn two_questions_at_once_do_not_wait_for_each_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
-    let source = ScriptedSource::working("s", tools(&["ask", "work"]), |call: SourceCall| async move {
+    let source = ScriptedSource::with_handler("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             sleep(SECOND).await;
             call.client.ask(question()).await?;
@@ -149,7 +149,7 @@ async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
     });
     let yard = yard(&[&source]);
     let (asking, mut updates) = asked("ask");
-    let mut working = calling("work");
+    let mut working = tool_request("work");
     working.client = asking.client.clone();
     working.deadline = Deadline::after(10 * SECOND);
     let asking = start(&yard, asking);
@@ -164,15 +164,15 @@ async fn a_question_of_one_call_leaves_another_call_of_the_same_client_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_call_within_a_call_holds_up_both() {
-    let inner = ScriptedSource::working("inner", tools(&["ask"]), |call: SourceCall| async move {
+    let inner = ScriptedSource::with_handler("inner", tools(&["ask"]), |call: SourceCall| async move {
         call.client.ask(question()).await?;
         Ok(done())
     });
     let inside = yard(&[&inner]);
-    let outer = ScriptedSource::working("outer", tools(&["program"]), move |call: SourceCall| {
+    let outer = ScriptedSource::with_handler("outer", tools(&["program"]), move |call: SourceCall| {
         let inside = Arc::clone(&inside);
         async move {
-            let mut request = calling("ask");
+            let mut request = tool_request("ask");
             request.client = call.client.clone();
             request.deadline = Deadline::after(20 * SECOND);
             inside.call(request).await?;
@@ -191,11 +191,11 @@ async fn a_question_of_a_call_within_a_call_holds_up_both() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_cannot_answer_is_not_asked() {
-    let asking = ScriptedSource::working("s", tools(&["ask"]), |call: SourceCall| async move {
+    let asking = ScriptedSource::with_handler("s", tools(&["ask"]), |call: SourceCall| async move {
         call.client.ask(question()).await?;
         Ok(done())
     });
-    let error = yard(&[&asking]).call(calling("ask")).await.unwrap_err();
+    let error = yard(&[&asking]).call(tool_request("ask")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ClientCannot);
     assert_eq!(error.details(), Some(&json!({"elicitation": {"form": {}}})));
 }
@@ -210,23 +210,23 @@ fn line(level: LogLevel) -> LogLine {
 
 #[tokio::test(start_paused = true)]
 async fn progress_that_does_not_grow_and_lines_that_nobody_wants_are_not_sent() {
-    let source = ScriptedSource::working("s", tools(&["work"]), |call: SourceCall| async move {
+    let source = ScriptedSource::with_handler("s", tools(&["work"]), |call: SourceCall| async move {
         for value in [1.0, 1.0, 0.5, f64::NAN, 2.0, f64::INFINITY] {
-            call.client.progress(progress(value));
+            call.client.report_progress(progress(value));
         }
-        call.client.progress(Progress { total: Some(f64::NAN), ..progress(3.0) });
+        call.client.report_progress(Progress { total: Some(f64::NAN), ..progress(3.0) });
         for level in [LogLevel::Debug, LogLevel::Notice, LogLevel::Warning, LogLevel::Emergency] {
             call.client.log(line(level));
         }
-        call.client.chunk(json!("piece")).await;
-        call.client.pause(SECOND).await;
+        call.client.send_chunk(json!("piece")).await;
+        call.client.send_pause(SECOND).await;
         Ok(done())
     });
     let (client, mut updates) = CallerChannel::new(ClientCapabilities {
         log_level: Some(LogLevel::Warning),
         ..ClientCapabilities::default()
     });
-    let mut request = calling("work");
+    let mut request = tool_request("work");
     request.client = client;
     yard(&[&source]).call(request).await.unwrap();
     let mut seen = Vec::new();
@@ -263,11 +263,11 @@ async fn without_a_level_no_line_is_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn chunks_wait_for_a_slow_reader_and_none_is_lost() {
-    let source = ScriptedSource::working("s", tools(&["stream"]), |call: SourceCall| async move {
+    let source = ScriptedSource::with_handler("s", tools(&["stream"]), |call: SourceCall| async move {
         for at in 0..1000 {
-            call.client.chunk(json!(at)).await;
+            call.client.send_chunk(json!(at)).await;
             // Progress does not wait: a slow reader loses some of it.
-            call.client.progress(progress(f64::from(at)));
+            call.client.report_progress(progress(f64::from(at)));
         }
         Ok(done())
     });

@@ -15,7 +15,8 @@ use crate::error::{ErrorKind, HubError};
 use crate::events::YardEvent;
 use crate::execution::ExecutionId;
 use crate::fake::{
-    ScriptedSource, calling, calling_with, done, holder_of, raw, reading, tools, yard, yard_with,
+    ScriptedSource, done, principal_with, raw, resource_request, tool_request, tool_request_with, tools,
+    yard, yard_with,
 };
 use crate::limits::{RateLimit, YardLimits};
 use crate::name::SourceName;
@@ -27,7 +28,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// A source that never answers; it hands out the cancel token of each call it was given.
 fn hanging() -> (Arc<ScriptedSource>, tokio::sync::mpsc::Receiver<CancellationToken>) {
     let (tokens, given) = tokio::sync::mpsc::channel(8);
-    let source = ScriptedSource::working("s", tools(&["hang"]), move |call: SourceCall| {
+    let source = ScriptedSource::with_handler("s", tools(&["hang"]), move |call: SourceCall| {
         let tokens = tokens.clone();
         async move {
             tokens.send(call.cancel).await.unwrap();
@@ -71,7 +72,7 @@ fn endings(events: &mut Receiver<Arc<YardEvent>>) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_late_is_told_so_and_its_source_learns_it() {
     let (source, mut given) = hanging();
-    let mut request = calling("hang");
+    let mut request = tool_request("hang");
     request.deadline = Deadline::after(3 * SECOND);
     let began = Instant::now();
     let error = yard(&[&source]).call(request).await.unwrap_err();
@@ -85,7 +86,7 @@ async fn a_call_that_is_late_is_told_so_and_its_source_learns_it() {
 async fn no_call_takes_longer_than_the_yard_allows() {
     let (source, _given) = hanging();
     let limits = YardLimits { call_time: 2 * SECOND, ..YardLimits::default() };
-    let mut request = calling("hang");
+    let mut request = tool_request("hang");
     request.deadline = Deadline::after(Duration::MAX);
     let began = Instant::now();
     let error = yard_with(limits, Vec::new(), &[&source]).call(request).await.unwrap_err();
@@ -94,8 +95,8 @@ async fn no_call_takes_longer_than_the_yard_allows() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_time_is_already_up_never_reaches_the_source() {
-    let source = ScriptedSource::working("s", tools(&["t"]), |_| async { panic!("must not be called") });
-    let mut request = calling("t");
+    let source = ScriptedSource::with_handler("s", tools(&["t"]), |_| async { panic!("must not be called") });
+    let mut request = tool_request("t");
     request.deadline = Deadline::after(Duration::ZERO);
     assert_eq!(yard(&[&source]).call(request).await.unwrap_err().kind(), ErrorKind::TimedOut);
 }
@@ -103,7 +104,7 @@ async fn a_call_whose_time_is_already_up_never_reaches_the_source() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_ends_the_call_and_tells_the_source() {
     let (source, mut given) = hanging();
-    let request = calling("hang");
+    let request = tool_request("hang");
     let cancel = request.cancel.clone();
     let yard = yard(&[&source]);
     let call = tokio::spawn(async move { yard.call(request).await });
@@ -117,8 +118,8 @@ async fn cancelling_ends_the_call_and_tells_the_source() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_cancelled_beforehand_never_reaches_the_source() {
-    let source = ScriptedSource::working("s", tools(&["t"]), |_| async { panic!("must not be called") });
-    let request = calling("t");
+    let source = ScriptedSource::with_handler("s", tools(&["t"]), |_| async { panic!("must not be called") });
+    let request = tool_request("t");
     request.cancel.cancel();
     assert_eq!(yard(&[&source]).call(request).await.unwrap_err().kind(), ErrorKind::Cancelled);
 }
@@ -128,7 +129,7 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
     let (source, mut given) = hanging();
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
-    let request = calling("hang");
+    let request = tool_request("hang");
     let callers_own = request.cancel.clone();
     {
         let call = yard.call(request);
@@ -147,7 +148,7 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
 async fn what_a_source_left_running_learns_that_the_call_is_over() {
     let (told, learnt) = oneshot::channel();
     let told = parking_lot::Mutex::new(Some(told));
-    let source = ScriptedSource::working("s", tools(&["t"]), move |call: SourceCall| {
+    let source = ScriptedSource::with_handler("s", tools(&["t"]), move |call: SourceCall| {
         let told = told.lock().take().unwrap();
         async move {
             tokio::spawn(async move {
@@ -157,40 +158,44 @@ async fn what_a_source_left_running_learns_that_the_call_is_over() {
             Ok(done())
         }
     });
-    yard(&[&source]).call(calling("t")).await.unwrap();
+    yard(&[&source]).call(tool_request("t")).await.unwrap();
     learnt.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_source_that_crashes_fails_its_call_and_nothing_else() {
-    let late = ScriptedSource::working("late", tools(&["t"]), |_| async { panic!("in the future") });
-    let early = ScriptedSource::crashing("early", tools(&["t"]), |_| panic!("before there is a future"));
-    let fine = ScriptedSource::offering("fine", tools(&["t"]));
+    let late = ScriptedSource::with_handler("late", tools(&["t"]), |_| async { panic!("in the future") });
+    let early =
+        ScriptedSource::with_boxed_handler("early", tools(&["t"]), |_| panic!("before there is a future"));
+    let fine = ScriptedSource::echo("fine", tools(&["t"]));
     let yard = yard(&[&late, &early, &fine]);
     for name in ["mcp__late__t", "mcp__early__t"] {
         for _ in 0..20 {
-            let error = yard.call(calling(name)).await.unwrap_err();
+            let error = yard.call(tool_request(name)).await.unwrap_err();
             assert_eq!(told(&error), (ErrorKind::Bug, format!("{name} crashed").as_str(), None));
         }
     }
-    yard.call(calling("mcp__fine__t")).await.unwrap();
+    yard.call(tool_request("mcp__fine__t")).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn watchers_see_every_call_begin_and_end_in_order() {
-    let source =
-        ScriptedSource::working("s", tools(&["answer", "fail", "error"]), |call: SourceCall| async move {
+    let source = ScriptedSource::with_handler(
+        "s",
+        tools(&["answer", "fail", "error"]),
+        |call: SourceCall| async move {
             sleep(SECOND).await;
             match call.target.name() {
                 "answer" => Ok(done()),
                 "fail" => Ok(Outcome::failure(raw(&json!("no")))),
                 _ => Err(HubError::new(ErrorKind::ConnectionLost, "gone")),
             }
-        });
+        },
+    );
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
     for name in ["answer", "fail", "error"] {
-        let _ = yard.call(calling(name)).await;
+        let _ = yard.call(tool_request(name)).await;
     }
     assert_eq!(
         endings(&mut events),
@@ -207,16 +212,16 @@ async fn watchers_see_every_call_begin_and_end_in_order() {
 
 #[tokio::test]
 async fn watchers_hear_of_progress_though_the_caller_does_not_listen() {
-    let source = ScriptedSource::working("s", tools(&["work"]), |call: SourceCall| async move {
+    let source = ScriptedSource::with_handler("s", tools(&["work"]), |call: SourceCall| async move {
         for progress in [1.0, 2.0, 2.0] {
             let message = Some(format!("step {progress}"));
-            call.client.progress(crate::Progress { progress, total: None, message });
+            call.client.report_progress(crate::Progress { progress, total: None, message });
         }
         Ok(done())
     });
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
-    let _ = yard.call(calling("work")).await;
+    let _ = yard.call(tool_request("work")).await;
     let seen = endings(&mut events);
     assert_eq!(seen[1..3], ["1 is at 1: Some(\"step 1\")", "1 is at 2: Some(\"step 2\")"]);
     assert_eq!(seen.len(), 4);
@@ -226,7 +231,7 @@ async fn watchers_hear_of_progress_though_the_caller_does_not_listen() {
 async fn refused_calls_begin_and_end_like_all_others() {
     let mut guarded = tools(&["open", "locked"]);
     guarded.tools[1].permissions = vec!["key".to_owned()];
-    let source = ScriptedSource::offering("s", guarded);
+    let source = ScriptedSource::echo("s", guarded);
     let limits = YardLimits {
         payload: 20,
         rate: Some(RateLimit { per_second: 1.0, burst: 2.0 }),
@@ -236,14 +241,14 @@ async fn refused_calls_begin_and_end_like_all_others() {
     let mut events = yard.events().subscribe();
     let long = format!("{{\"text\":\"{}\"}}", "x".repeat(20));
     for mut request in [
-        calling("nothing"),
-        calling("locked"),
-        calling_with("open", &long),
-        calling_with("open", "[]"),
-        calling("open"),
-        reading("x://none"),
+        tool_request("nothing"),
+        tool_request("locked"),
+        tool_request_with("open", &long),
+        tool_request_with("open", "[]"),
+        tool_request("open"),
+        resource_request("x://none"),
     ] {
-        request.principal = holder_of(&[]);
+        request.principal = principal_with(&[]);
         yard.call(request).await.unwrap_err();
     }
     assert_eq!(
@@ -267,9 +272,9 @@ async fn refused_calls_begin_and_end_like_all_others() {
 
 #[tokio::test]
 async fn a_call_that_waits_is_small() {
-    let source = ScriptedSource::offering("s", tools(&["t"]));
+    let source = ScriptedSource::echo("s", tools(&["t"]));
     let yard = yard(&[&source]);
-    let call = yard.call(calling("t"));
+    let call = yard.call(tool_request("t"));
     assert!(size_of_val(&call) <= 2048, "{} bytes", size_of_val(&call));
     call.await.unwrap();
 }

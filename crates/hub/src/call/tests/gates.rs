@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::told;
 use crate::error::ErrorKind;
-use crate::fake::{ScriptedSource, calling, calling_with, holder_of, tool, yard_with};
+use crate::fake::{ScriptedSource, principal_with, tool, tool_request, tool_request_with, yard_with};
 use crate::limits::{RateLimit, YardLimits};
 use crate::source::SourceOffer;
 
@@ -15,7 +15,7 @@ fn guarded() -> std::sync::Arc<ScriptedSource> {
         "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
     }));
     offer.permissions = vec!["read".to_owned(), "write".to_owned()];
-    ScriptedSource::offering("db", SourceOffer { tools: vec![offer], ..SourceOffer::default() })
+    ScriptedSource::echo("db", SourceOffer { tools: vec![offer], ..SourceOffer::default() })
 }
 
 fn tight() -> YardLimits {
@@ -28,8 +28,8 @@ async fn every_permission_of_the_list_is_needed() {
     for (held, missing) in
         [(vec![], Some("read")), (vec!["read"], Some("write")), (vec!["read", "write"], None)]
     {
-        let mut request = calling_with("drop", r#"{"n":1}"#);
-        request.principal = holder_of(&held);
+        let mut request = tool_request_with("drop", r#"{"n":1}"#);
+        request.principal = principal_with(&held);
         let error = yard.call(request).await.err();
         assert_eq!(
             error.as_ref().map(|error| (error.kind(), error.message().to_owned())),
@@ -45,8 +45,8 @@ async fn every_permission_of_the_list_is_needed() {
 async fn the_gates_come_in_order_permission_rate_payload_schema() {
     let yard = yard_with(tight(), Vec::new(), &[&guarded()]);
     let kind = async |arguments: &str, held: &[&str]| {
-        let mut request = calling_with("drop", arguments);
-        request.principal = holder_of(held);
+        let mut request = tool_request_with("drop", arguments);
+        request.principal = principal_with(held);
         yard.call(request).await.map_or_else(|error| Some(error.kind()), |_| None)
     };
     let long = r#"{"n":"far too long for this yard"}"#;
@@ -65,11 +65,11 @@ async fn the_gates_come_in_order_permission_rate_payload_schema() {
 #[tokio::test(start_paused = true)]
 async fn says_how_much_was_too_large_and_when_to_come_back() {
     let yard = yard_with(tight(), Vec::new(), &[&guarded()]);
-    let error = yard.call(calling_with("drop", r#"{"n":1,"m":"0123456789"}"#)).await.unwrap_err();
+    let error = yard.call(tool_request_with("drop", r#"{"n":1,"m":"0123456789"}"#)).await.unwrap_err();
     let message = "24 bytes of arguments for mcp__db__drop; 20 are allowed";
     assert_eq!(told(&error), (ErrorKind::TooLarge, message, None));
-    yard.call(calling_with("drop", r#"{"n":1}"#)).await.unwrap();
-    let error = yard.call(calling_with("drop", r#"{"n":1}"#)).await.unwrap_err();
+    yard.call(tool_request_with("drop", r#"{"n":1}"#)).await.unwrap();
+    let error = yard.call(tool_request_with("drop", r#"{"n":1}"#)).await.unwrap_err();
     assert_eq!(
         (told(&error), error.retry_after()),
         (
@@ -82,11 +82,11 @@ async fn says_how_much_was_too_large_and_when_to_come_back() {
 #[tokio::test]
 async fn says_what_the_schema_does_not_allow() {
     let yard = yard_with(YardLimits::default(), Vec::new(), &[&guarded()]);
-    let error = yard.call(calling("drop")).await.unwrap_err();
+    let error = yard.call(tool_request("drop")).await.unwrap_err();
     let message = "invalid arguments for mcp__db__drop: n: is required";
     assert_eq!(told(&error), (ErrorKind::InvalidArguments, message, None));
     let deep = format!(r#"{{"n":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
     // Arguments come in as text that somebody parsed; nesting without end must not reach the stack.
-    let error = yard.call(calling_with("drop", &deep)).await.unwrap_err();
+    let error = yard.call(tool_request_with("drop", &deep)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments);
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::BoxFuture;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
-use crate::fake::{ScriptedSource, calling_with, done, raw, tool, yard_with};
+use crate::fake::{ScriptedSource, done, raw, tool, tool_request_with, yard_with};
 use crate::hooks::{HookCall, HookDecision, Hooks};
 use crate::limits::YardLimits;
 use crate::outcome::Outcome;
@@ -68,7 +68,7 @@ fn hooked(
     let mut offer = tool(&json!({"name": "t", "inputSchema": {"type": "object"}}));
     offer.hooks = vec![spy("tool", log, tool_hook)];
     let log_of_source = Arc::clone(log);
-    let source = ScriptedSource::working(
+    let source = ScriptedSource::with_handler(
         "s",
         SourceOffer { tools: vec![offer], ..SourceOffer::default() },
         move |call: SourceCall| {
@@ -95,7 +95,7 @@ async fn run(
 ) -> (Option<ErrorKind>, Vec<String>) {
     let log = Log::default();
     let yard = hooked(&log, yard_hook, tool_hook);
-    let mut request = calling_with("t", what);
+    let mut request = tool_request_with("t", what);
     request.deadline = Deadline::after(Duration::from_secs(5));
     let outcome = yard.call(request).await;
     let log = log.lock().clone();
@@ -174,10 +174,10 @@ async fn a_hook_that_crashes_fails_its_call_and_no_other() {
 async fn a_hook_that_hangs_after_the_call_does_not_keep_the_answer_for_ever() {
     let log = Log::default();
     let hanging = Spy { name: "slow", log, before: go, afterwards: Duration::from_secs(3600) };
-    let source = ScriptedSource::working("s", crate::fake::tools(&["t"]), |_| async { Ok(done()) });
+    let source = ScriptedSource::with_handler("s", crate::fake::tools(&["t"]), |_| async { Ok(done()) });
     let yard = yard_with(YardLimits::default(), vec![Arc::new(hanging)], &[&source]);
     let began = Instant::now();
-    yard.call(calling_with("t", "{}")).await.unwrap();
+    yard.call(tool_request_with("t", "{}")).await.unwrap();
     assert_eq!(began.elapsed(), super::super::hook_chain::AFTERWARDS);
 }
 
@@ -211,18 +211,18 @@ async fn what_a_hook_makes_of_the_arguments_is_checked_like_what_callers_send() 
         tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))],
         ..SourceOffer::default()
     };
-    let source = ScriptedSource::working("s", offer, |_| async { panic!("must not be called") });
+    let source = ScriptedSource::with_handler("s", offer, |_| async { panic!("must not be called") });
     let yard = |hook| {
         let limits = YardLimits { payload: 40, ..YardLimits::default() };
         yard_with(limits, vec![spy("yard", &Log::default(), hook)], &[&source])
     };
-    let error = yard(|| change(r#"{"n":"x"}"#)).call(calling_with("t", "{}")).await.unwrap_err();
+    let error = yard(|| change(r#"{"n":"x"}"#)).call(tool_request_with("t", "{}")).await.unwrap_err();
     let message =
         "a hook changed the arguments: invalid arguments for mcp__s__t: n: \"x\" is not of type \"integer\"";
     assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArguments, message));
     assert_eq!(error.details().unwrap()["field"], "n");
     let long = || change(&format!("{{\"text\":\"{}\"}}", "x".repeat(40)));
-    let error = yard(long).call(calling_with("t", "{}")).await.unwrap_err();
+    let error = yard(long).call(tool_request_with("t", "{}")).await.unwrap_err();
     assert_eq!(error.message(), "a hook made 51 bytes of arguments for mcp__s__t; 40 are allowed");
 }
 
@@ -237,8 +237,9 @@ async fn a_hook_that_does_not_want_a_tool_is_not_asked_about_it() {
             Box::pin(async { stop() })
         }
     }
-    let source = ScriptedSource::working("s", crate::fake::tools(&["t", "other"]), |_| async { Ok(done()) });
+    let source =
+        ScriptedSource::with_handler("s", crate::fake::tools(&["t", "other"]), |_| async { Ok(done()) });
     let yard = yard_with(YardLimits::default(), vec![Arc::new(Picky)], &[&source]);
-    yard.call(calling_with("t", "{}")).await.unwrap();
-    assert_eq!(yard.call(calling_with("other", "{}")).await.unwrap_err().kind(), ErrorKind::Forbidden);
+    yard.call(tool_request_with("t", "{}")).await.unwrap();
+    assert_eq!(yard.call(tool_request_with("other", "{}")).await.unwrap_err().kind(), ErrorKind::Forbidden);
 }

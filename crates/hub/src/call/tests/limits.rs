@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::call_details::CallDetails;
 use crate::error::ErrorKind;
-use crate::fake::{ScriptedSource, calling, calling_with, done, holder_of, tools, yard_with};
+use crate::fake::{ScriptedSource, done, principal_with, tool_request, tool_request_with, tools, yard_with};
 use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::name::SourceName;
 use crate::principal::{Permissions, Principal};
@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn slow(limits: YardLimits) -> (Arc<Yard>, Arc<AtomicUsize>) {
     let reached = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&reached);
-    let source = ScriptedSource::working("s", tools(&["work", "other"]), move |_| {
+    let source = ScriptedSource::with_handler("s", tools(&["work", "other"]), move |_| {
         counter.fetch_add(1, Ordering::SeqCst);
         async move {
             sleep(10 * SECOND).await;
@@ -43,11 +43,11 @@ fn of_tool(pattern: &str, bounds: ScopedLimits) -> YardLimits {
 }
 
 fn by(principal: &Principal, name: &str) -> CallRequest {
-    CallRequest { principal: principal.clone(), ..calling(name) }
+    CallRequest { principal: principal.clone(), ..tool_request(name) }
 }
 
 fn bounded(name: &str, bounds: ScopedLimits) -> Principal {
-    Principal::new(name, Permissions::All).bounded(bounds)
+    Principal::new(name, Permissions::All).with_limits(bounds)
 }
 
 #[tokio::test(start_paused = true)]
@@ -73,13 +73,15 @@ async fn the_smallest_payload_of_all_that_apply_holds() {
     let size = |payload| ScopedLimits { payload: Some(payload), ..ScopedLimits::default() };
     let (yard, reached) = slow(of_tool("mcp__s__w*", size(10)));
     let arguments = r#"{"text":"0123456789"}"#;
-    let error = yard.call(calling_with("work", arguments)).await.unwrap_err();
+    let error = yard.call(tool_request_with("work", arguments)).await.unwrap_err();
     assert_eq!(error.message(), "21 bytes of arguments for mcp__s__work; 10 are allowed");
-    yard.call(calling_with("other", arguments)).await.unwrap();
+    yard.call(tool_request_with("other", arguments)).await.unwrap();
     let (caller, limits) = (bounded("ada", size(5)), of_source(size(10)));
     yard.set_limits(limits);
-    let error =
-        yard.call(CallRequest { principal: caller, ..calling_with("other", arguments) }).await.unwrap_err();
+    let error = yard
+        .call(CallRequest { principal: caller, ..tool_request_with("other", arguments) })
+        .await
+        .unwrap_err();
     assert_eq!(error.message(), "21 bytes of arguments for mcp__s__other; 5 are allowed");
     assert_eq!(reached.load(Ordering::SeqCst), 1);
 }
@@ -104,7 +106,7 @@ async fn at_once(limits: YardLimits, calls: Vec<CallRequest>) -> usize {
 async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() {
     let most = |calls| ScopedLimits { calls: Some(calls), ..ScopedLimits::default() };
     let ada = bounded("ada", most(2));
-    let many = |name: &str| (0..30).map(|_| calling(name)).collect::<Vec<_>>();
+    let many = |name: &str| (0..30).map(|_| tool_request(name)).collect::<Vec<_>>();
     assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("work")).await, 3);
     assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("other")).await, 10);
     assert_eq!(at_once(of_source(most(4)), many("work")).await, 4);
@@ -112,14 +114,14 @@ async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() 
     assert_eq!(at_once(of_source(most(12)), many("work")).await, 12);
     let adas = (0..30).map(|_| by(&ada, "work")).collect();
     assert_eq!(at_once(YardLimits::default(), adas).await, 2);
-    let both = (0..30).map(|at| if at % 2 == 0 { by(&ada, "work") } else { calling("work") }).collect();
+    let both = (0..30).map(|at| if at % 2 == 0 { by(&ada, "work") } else { tool_request("work") }).collect();
     assert_eq!(at_once(YardLimits::default(), both).await, 10);
 }
 
 #[tokio::test(start_paused = true)]
 async fn calls_of_a_program_do_not_wait_for_a_place_of_the_caller_who_runs_it() {
     let one = bounded("ada", ScopedLimits { calls: Some(1), ..ScopedLimits::default() });
-    let context = CallContext { made_by: CallOrigin::Program, ..CallContext::default() };
+    let context = CallContext { origin: CallOrigin::Program, ..CallContext::default() };
     let inner = CallRequest { context, ..by(&one, "work") };
     assert_eq!(at_once(YardLimits::default(), vec![by(&one, "work"), inner, by(&one, "work")]).await, 2);
 }
@@ -128,7 +130,7 @@ async fn calls_of_a_program_do_not_wait_for_a_place_of_the_caller_who_runs_it() 
 async fn whoever_waits_for_a_place_of_their_own_keeps_none_of_the_source() {
     let limits = YardLimits { per_source: Some(2), ..YardLimits::default() };
     let ada = bounded("ada", ScopedLimits { calls: Some(1), ..ScopedLimits::default() });
-    let bob = holder_of(&[]);
+    let bob = principal_with(&[]);
     let calls = vec![by(&ada, "work"), by(&ada, "work"), by(&ada, "work"), by(&bob, "work")];
     assert_eq!(at_once(limits, calls).await, 2);
 }
@@ -158,7 +160,7 @@ async fn rates_of_a_source_and_of_a_tool_are_for_all_callers_and_those_of_a_call
 
 #[tokio::test(start_paused = true)]
 async fn every_principal_has_2000_calls_at_once_and_50_a_second_by_default() {
-    let source = ScriptedSource::working("s", tools(&["work"]), |_| async { Ok(done()) });
+    let source = ScriptedSource::with_handler("s", tools(&["work"]), |_| async { Ok(done()) });
     let yard = yard_with(YardLimits::default(), Vec::new(), &[&source]);
     let (ada, bob) = (bounded("ada", ScopedLimits::default()), bounded("bob", ScopedLimits::default()));
     let passed = async |caller: &Principal, most: usize| {

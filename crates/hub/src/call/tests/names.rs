@@ -7,8 +7,8 @@ use serde_json::json;
 use super::told;
 use crate::error::ErrorKind;
 use crate::fake::{
-    ScriptedSource, calling, holder_of, only, prompts, reading, request, resource, resources, templates,
-    tool, tools, yard,
+    ScriptedSource, principal_with, prompts, request, resource, resource_request, resources, source_context,
+    templates, tool, tool_request, tools, yard,
 };
 use crate::name::SourceName;
 use crate::principal::{AllowList, Permissions, Principal};
@@ -19,26 +19,26 @@ use crate::status::{SourceState, SourceStatus};
 
 #[tokio::test]
 async fn an_unknown_tool_is_refused_with_the_nearest_name() {
-    let yard = yard(&[&ScriptedSource::offering("db", tools(&["query", "insert"]))]);
-    let error = yard.call(calling("qeury")).await.unwrap_err();
+    let yard = yard(&[&ScriptedSource::echo("db", tools(&["query", "insert"]))]);
+    let error = yard.call(tool_request("qeury")).await.unwrap_err();
     assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool qeury", Some("did you mean query?")));
-    let error = yard.call(calling("mcp__bd__query")).await.unwrap_err();
+    let error = yard.call(tool_request("mcp__bd__query")).await.unwrap_err();
     assert_eq!(error.suggestion(), Some("did you mean mcp__db__query?"));
-    let error = yard.call(calling("zzz")).await.unwrap_err();
+    let error = yard.call(tool_request("zzz")).await.unwrap_err();
     assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool zzz", None));
 }
 
 #[tokio::test]
 async fn a_bare_name_works_where_it_is_unique_and_names_all_where_it_is_not() {
-    let first = ScriptedSource::offering("a", tools(&["query", "only_here"]));
-    let second = ScriptedSource::offering("b", tools(&["query"]));
+    let first = ScriptedSource::echo("a", tools(&["query", "only_here"]));
+    let second = ScriptedSource::echo("b", tools(&["query"]));
     let yard = yard(&[&first, &second]);
-    let outcome = yard.call(calling("only_here")).await.unwrap();
+    let outcome = yard.call(tool_request("only_here")).await.unwrap();
     assert_eq!(outcome.body.get(), r#""Tool { name: \"only_here\", arguments: RawValue({}) }""#);
-    let error = yard.call(calling("query")).await.unwrap_err();
+    let error = yard.call(tool_request("query")).await.unwrap_err();
     let choice = Some("say one of mcp__a__query, mcp__b__query");
     assert_eq!(told(&error), (ErrorKind::UnknownTool, "query stands for several", choice));
-    let outcome = yard.call(calling("mcp__b__query")).await.unwrap();
+    let outcome = yard.call(tool_request("mcp__b__query")).await.unwrap();
     assert_eq!(outcome.body.get(), r#""Tool { name: \"query\", arguments: RawValue({}) }""#);
 }
 
@@ -49,15 +49,15 @@ async fn nobody_is_told_a_name_that_they_may_not_see() {
         offer.permissions = vec!["secret".to_owned()];
         offer
     };
-    let hidden = ScriptedSource::offering(
+    let hidden = ScriptedSource::echo(
         "a",
         SourceOffer { tools: vec![secret("query"), secret("launch")], ..SourceOffer::default() },
     );
-    let open = ScriptedSource::offering("b", tools(&["query"]));
+    let open = ScriptedSource::echo("b", tools(&["query"]));
     let yard = yard(&[&hidden, &open]);
     let as_ada = |name: &str| {
-        let mut request = calling(name);
-        request.principal = holder_of(&[]);
+        let mut request = tool_request(name);
+        request.principal = principal_with(&[]);
         yard.call(request)
     };
     assert_eq!(
@@ -70,18 +70,18 @@ async fn nobody_is_told_a_name_that_they_may_not_see() {
 
 #[tokio::test]
 async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
-    let down = ScriptedSource::offering("git", SourceOffer::default());
+    let down = ScriptedSource::echo("git", SourceOffer::default());
     let reason = Some("no such command".to_owned());
-    down.now_is(SourceStatus { reason, ..SourceStatus::new(SourceState::Failed, true) });
-    let yard = yard(&[&down, &ScriptedSource::offering("git__hub", tools(&["query"]))]);
+    down.set_status(SourceStatus { reason, ..SourceStatus::new(SourceState::Failed, true) });
+    let yard = yard(&[&down, &ScriptedSource::echo("git__hub", tools(&["query"]))]);
     let failed = (ErrorKind::CannotConnect, "git is failed: no such command", None);
-    assert_eq!(told(&yard.call(calling("mcp__git__commit")).await.unwrap_err()), failed);
-    let mut alone = calling("commit");
-    alone.context = only("git");
+    assert_eq!(told(&yard.call(tool_request("mcp__git__commit")).await.unwrap_err()), failed);
+    let mut alone = tool_request("commit");
+    alone.context = source_context("git");
     assert_eq!(told(&yard.call(alone).await.unwrap_err()), failed);
-    let error = yard.call(calling("mcp__git__hub__quiry")).await.unwrap_err();
+    let error = yard.call(tool_request("mcp__git__hub__quiry")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownTool, "the longer prefix counts");
-    let mut stranger = calling("mcp__git__commit");
+    let mut stranger = tool_request("mcp__git__commit");
     let allowed = AllowList { sources: Some(vec!["git__hub".into()]), tools: None };
     stranger.principal = Principal::new("ada", Permissions::All).with_allow_list(allowed);
     assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
@@ -90,44 +90,44 @@ async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
         (SourceState::Retrying, "try again in a while"),
         (SourceState::Disabled, "enable it in the configuration"),
     ] {
-        down.now_is(SourceStatus::new(state, false));
+        down.set_status(SourceStatus::new(state, false));
         let message = format!("git is {}", state.label());
-        let error = yard.call(calling("mcp__git__commit")).await.unwrap_err();
+        let error = yard.call(tool_request("mcp__git__commit")).await.unwrap_err();
         assert_eq!(told(&error), (ErrorKind::CannotConnect, message.as_str(), Some(suggestion)));
     }
-    down.now_offers(tools(&["commit"]));
-    assert_eq!(yard.call(calling("mcp__git__comit")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
+    down.set_offer(tools(&["commit"]));
+    assert_eq!(yard.call(tool_request("mcp__git__comit")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
 }
 
 #[tokio::test]
 async fn where_one_source_is_served_alone_its_raw_names_count_and_no_others() {
-    let first = ScriptedSource::offering("a", tools(&["query", "mine"]));
-    let second = ScriptedSource::offering(
+    let first = ScriptedSource::echo("a", tools(&["query", "mine"]));
+    let second = ScriptedSource::echo(
         "b",
         SourceOffer { templates: templates(&["b://{x}"]).templates, ..tools(&["query"]) },
     );
     let yard = yard(&[&first, &second]);
     let alone = |mut request: crate::CallRequest| {
-        request.context = only("b");
+        request.context = source_context("b");
         yard.call(request)
     };
-    alone(calling("query")).await.unwrap();
-    let error = alone(calling("mcp__b__query")).await.unwrap_err();
+    alone(tool_request("query")).await.unwrap();
+    let error = alone(tool_request("mcp__b__query")).await.unwrap_err();
     assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool mcp__b__query", None));
-    assert_eq!(alone(calling("mine")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
-    alone(reading("b://1")).await.unwrap();
+    assert_eq!(alone(tool_request("mine")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
+    alone(resource_request("b://1")).await.unwrap();
 }
 
 #[tokio::test]
 async fn where_one_source_is_served_alone_no_resource_of_another_can_be_read() {
-    let first = ScriptedSource::offering("a", resources(&["x://1", "x://a"]));
-    let second = ScriptedSource::offering("b", resources(&["x://1"]));
-    let wide = ScriptedSource::offering("c", templates(&["{+anything}"]));
+    let first = ScriptedSource::echo("a", resources(&["x://1", "x://a"]));
+    let second = ScriptedSource::echo("b", resources(&["x://1"]));
+    let wide = ScriptedSource::echo("c", templates(&["{+anything}"]));
     let yard = yard(&[&first, &second, &wide]);
     let mut events = yard.events().subscribe();
     let from = async |uri: &str, source: &str| {
-        let mut request = reading(uri);
-        request.context = only(source);
+        let mut request = resource_request(uri);
+        request.context = source_context(source);
         yard.call(request).await
     };
     from("x://1", "b").await.unwrap();
@@ -149,7 +149,7 @@ async fn resources_prompts_and_completions_find_their_source() {
         prompts: prompts(&["greet"]).prompts,
         ..SourceOffer::default()
     };
-    let yard = yard(&[&ScriptedSource::offering("s", offer)]);
+    let yard = yard(&[&ScriptedSource::echo("s", offer)]);
     let answer = async |what: CallTarget| yard.call(request(what)).await.unwrap().body.get().to_owned();
     let complete = |reference| CallTarget::Completion {
         reference,
@@ -157,8 +157,8 @@ async fn resources_prompts_and_completions_find_their_source() {
         value: "1".to_owned(),
         context: None,
     };
-    assert_eq!(answer(reading("x://fixed").what).await, r#""Resource { uri: \"x://fixed\" }""#);
-    assert_eq!(answer(reading("x://7").what).await, r#""Resource { uri: \"x://7\" }""#);
+    assert_eq!(answer(resource_request("x://fixed").target).await, r#""Resource { uri: \"x://fixed\" }""#);
+    assert_eq!(answer(resource_request("x://7").target).await, r#""Resource { uri: \"x://7\" }""#);
     let prompt = CallTarget::Prompt { name: "mcp__s__greet".to_owned(), arguments: None };
     assert_eq!(answer(prompt).await, r#""Prompt { name: \"greet\", arguments: RawValue({}) }""#);
     assert_eq!(
@@ -180,29 +180,29 @@ async fn hostile_names_cost_little_and_are_not_repeated_whole() {
     let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
     let long = "x".repeat(1_000_000);
     names.push(&long);
-    let yard = yard(&[&ScriptedSource::offering("many", tools(&names))]);
+    let yard = yard(&[&ScriptedSource::echo("many", tools(&names))]);
     let began = Instant::now();
-    let error = yard.call(calling(&"x".repeat(999_999))).await.unwrap_err();
+    let error = yard.call(tool_request(&"x".repeat(999_999))).await.unwrap_err();
     assert_eq!(error.message(), format!("unknown tool {}…", "x".repeat(200)));
-    let error = yard.call(calling("tool_numbr_77")).await.unwrap_err();
+    let error = yard.call(tool_request("tool_numbr_77")).await.unwrap_err();
     assert_eq!(error.suggestion(), Some("did you mean tool_number_77?"));
-    let error = yard.call(reading(&"x://".repeat(100_000))).await.unwrap_err();
+    let error = yard.call(resource_request(&"x://".repeat(100_000))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownResource);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[tokio::test]
 async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
-    let apart = ScriptedSource::plain("apart", tools(&["search", "run"]));
-    let yard = yard(&[&apart, &ScriptedSource::offering("docs", tools(&["search", "read"]))]);
+    let apart = ScriptedSource::unprefixed("apart", tools(&["search", "run"]));
+    let yard = yard(&[&apart, &ScriptedSource::echo("docs", tools(&["search", "read"]))]);
     let sources = || vec![SourceName::new("apart")].into();
     let told = async |reach: &YardScope, name: &str| {
-        let context = CallContext { reach: reach.clone(), ..CallContext::default() };
-        let request = crate::request::CallRequest { context, ..calling(name) };
+        let context = CallContext { scope: reach.clone(), ..CallContext::default() };
+        let request = crate::request::CallRequest { context, ..tool_request(name) };
         yard.call(request)
             .await
             .map(|outcome| outcome.body.get().to_owned())
-            .map_err(|error| error.sentence())
+            .map_err(|error| error.message_with_suggestion())
     };
     let (done, search) = (r#""done""#, r#""Tool { name: \"search\", arguments: RawValue({}) }""#);
     let (all, rest, part) = (YardScope::All, YardScope::Without(sources()), YardScope::Only(sources()));

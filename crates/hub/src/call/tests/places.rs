@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::deadline::Deadline;
 use crate::error::ErrorKind;
-use crate::fake::{ScriptedSource, calling, done, tools, yard, yard_with};
+use crate::fake::{ScriptedSource, done, tool_request, tools, yard, yard_with};
 use crate::limits::YardLimits;
 use crate::request::Priority;
 use crate::yard::Yard;
@@ -19,7 +19,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn slow(name: &str) -> (Arc<ScriptedSource>, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&running);
-    let source = ScriptedSource::working(name, tools(&["work"]), move |_| {
+    let source = ScriptedSource::with_handler(name, tools(&["work"]), move |_| {
         let counter = Arc::clone(&counter);
         async move {
             counter.fetch_add(1, Ordering::SeqCst);
@@ -36,7 +36,7 @@ fn start(
     name: &'static str,
 ) -> tokio::task::JoinHandle<Result<crate::Outcome, crate::HubError>> {
     let yard = Arc::clone(yard);
-    tokio::spawn(async move { yard.call(calling(name)).await })
+    tokio::spawn(async move { yard.call(tool_request(name)).await })
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,7 +47,7 @@ async fn the_eleventh_call_of_a_source_waits_and_another_source_does_not_notice(
     let calls: Vec<_> = (0..11).map(|_| start(&yard, "mcp__busy__work")).collect();
     sleep(SECOND).await;
     assert_eq!(running.load(Ordering::SeqCst), 10);
-    yard.call(calling("mcp__free__work")).await.unwrap();
+    yard.call(tool_request("mcp__free__work")).await.unwrap();
     assert_eq!(began.elapsed(), 11 * SECOND);
     for call in calls {
         call.await.unwrap().unwrap();
@@ -61,7 +61,7 @@ async fn waiting_for_a_place_counts_against_the_deadline() {
     let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
     let first = start(&yard, "work");
     sleep(SECOND).await;
-    let mut second = calling("work");
+    let mut second = tool_request("work");
     second.deadline = Deadline::after(2 * SECOND);
     assert_eq!(yard.call(second).await.unwrap_err().kind(), ErrorKind::TimedOut);
     assert_eq!(running.load(Ordering::SeqCst), 1);
@@ -76,7 +76,7 @@ async fn a_call_that_is_given_up_leaves_its_place() {
     sleep(SECOND).await;
     first.abort();
     let began = Instant::now();
-    yard.call(calling("work")).await.unwrap();
+    yard.call(tool_request("work")).await.unwrap();
     assert_eq!(began.elapsed(), 10 * SECOND);
 }
 
@@ -88,7 +88,7 @@ async fn calls_of_a_replaced_source_take_no_places_of_the_new_one() {
     sleep(SECOND).await;
     yard.add(new);
     let began = Instant::now();
-    yard.call(calling("work")).await.unwrap();
+    yard.call(tool_request("work")).await.unwrap();
     assert_eq!(began.elapsed(), 10 * SECOND);
     hanging.await.unwrap().unwrap();
 }
@@ -98,7 +98,7 @@ async fn a_yard_without_a_limit_or_with_a_senseless_one_still_works() {
     for per_source in [None, Some(0), Some(usize::MAX)] {
         let (source, _) = slow("busy");
         let yard = yard_with(YardLimits { per_source, ..YardLimits::default() }, Vec::new(), &[&source]);
-        yard.call(calling("work")).await.unwrap();
+        yard.call(tool_request("work")).await.unwrap();
     }
 }
 
@@ -111,7 +111,7 @@ async fn a_call_of_high_priority_begins_before_those_that_came_earlier_with_a_lo
     for priority in [Priority::Normal, Priority::Low, Priority::Normal, Priority::High] {
         let (yard, order) = (Arc::clone(&yard), Arc::clone(&order));
         calls.push(tokio::spawn(async move {
-            yard.call(crate::CallRequest { priority, ..calling("work") }).await.unwrap();
+            yard.call(crate::CallRequest { priority, ..tool_request("work") }).await.unwrap();
             order.lock().push(priority);
         }));
         sleep(SECOND).await;

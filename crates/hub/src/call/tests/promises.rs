@@ -10,7 +10,7 @@ use crate::call_details::CallDetails;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
 use crate::events::YardEvent;
-use crate::fake::{ScriptedSource, calling_with, raw, tool, yard_with};
+use crate::fake::{ScriptedSource, raw, tool, tool_request_with, yard_with};
 use crate::limits::YardLimits;
 use crate::name::SourceName;
 use crate::outcome::Outcome;
@@ -27,7 +27,7 @@ fn promising(checks: ResultChecks) -> Arc<Yard> {
     let broken = json!({"type": "object", "properties": {"n": {"type": 7}}});
     let broken = tool(&json!({"name": "odd", "inputSchema": {"type": "object"}, "outputSchema": broken}));
     let offer = SourceOffer { tools: vec![promise, silent, broken], ..SourceOffer::default() };
-    let source = ScriptedSource::working("s", offer, |call: SourceCall| async move {
+    let source = ScriptedSource::with_handler("s", offer, |call: SourceCall| async move {
         let body = crate::fake::text(&call.target.arguments());
         let failed = body.get().contains("isError");
         Ok(if failed { Outcome::failure(body) } else { Outcome::success(body) })
@@ -36,7 +36,7 @@ fn promising(checks: ResultChecks) -> Arc<Yard> {
 }
 
 fn everywhere(usual: ResultCheck) -> ResultChecks {
-    ResultChecks { usual, ..ResultChecks::default() }
+    ResultChecks { default: usual, ..ResultChecks::default() }
 }
 
 /// What came back, what the front was told, and what watchers were.
@@ -48,10 +48,13 @@ async fn run(
 ) -> (Result<String, HubError>, Vec<String>, Vec<String>) {
     let mut events = yard.events().subscribe();
     let details = Arc::new(CallDetails::default());
-    let context = CallContext { made_by, ..CallContext::default() };
+    let context = CallContext { origin: made_by, ..CallContext::default() };
     let arguments = raw(body);
-    let request =
-        CallRequest { context, details: Some(Arc::clone(&details)), ..calling_with(name, arguments.get()) };
+    let request = CallRequest {
+        context,
+        details: Some(Arc::clone(&details)),
+        ..tool_request_with(name, arguments.get())
+    };
     let outcome = yard.call(request).await.map(|outcome| outcome.body.get().to_owned());
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
@@ -109,8 +112,8 @@ async fn promises_that_are_kept_or_cannot_be_judged_pass_whatever_the_mode() {
 async fn a_source_may_have_a_mode_of_its_own_and_programs_are_never_checked() {
     let wrong = json!({"structuredContent": []});
     let own = |check| BTreeMap::from([(SourceName::new("s"), check)]);
-    let lenient = ResultChecks { usual: ResultCheck::Enforce, sources: own(ResultCheck::Off) };
-    let strict = ResultChecks { usual: ResultCheck::Off, sources: own(ResultCheck::Enforce) };
+    let lenient = ResultChecks { default: ResultCheck::Enforce, sources: own(ResultCheck::Off) };
+    let strict = ResultChecks { default: ResultCheck::Off, sources: own(ResultCheck::Enforce) };
     for (checks, made_by, fine) in [
         (ResultChecks::default(), CallOrigin::Caller, true),
         (lenient, CallOrigin::Caller, true),
@@ -137,7 +140,7 @@ async fn a_result_that_cannot_be_checked_in_time_is_refused_where_the_promise_is
     for (check, expected) in [(ResultCheck::Enforce, Err(ErrorKind::TimedOut)), (ResultCheck::Warn, Ok(()))] {
         let offer = SourceOffer { tools: vec![promise.clone()], ..SourceOffer::default() };
         let body = raw(&json!({"content": [], "structuredContent": value.clone()}));
-        let source = ScriptedSource::working("s", offer, move |_| {
+        let source = ScriptedSource::with_handler("s", offer, move |_| {
             let body = body.clone();
             async move { Ok(Outcome::success(body)) }
         });
@@ -148,7 +151,7 @@ async fn a_result_that_cannot_be_checked_in_time_is_refused_where_the_promise_is
         );
         let request = CallRequest {
             deadline: Deadline::after(Duration::from_millis(1)),
-            ..calling_with("count", "{}")
+            ..tool_request_with("count", "{}")
         };
         let outcome = yard.call(request).await;
         assert_eq!(outcome.map(drop).map_err(|error| error.kind()), expected);
@@ -162,13 +165,15 @@ async fn arguments_that_cannot_be_checked_in_time_are_not_sent() {
         tools: vec![tool(&json!({"name": "t", "inputSchema": schema}))],
         ..SourceOffer::default()
     };
-    let source = ScriptedSource::working("s", offer, |_| async { panic!("it was sent") });
+    let source = ScriptedSource::with_handler("s", offer, |_| async { panic!("it was sent") });
     let yard = yard_with(YardLimits::default(), Vec::new(), &[&source]);
     let arguments = value.to_string();
-    let request =
-        CallRequest { deadline: Deadline::after(Duration::from_millis(1)), ..calling_with("t", &arguments) };
+    let request = CallRequest {
+        deadline: Deadline::after(Duration::from_millis(1)),
+        ..tool_request_with("t", &arguments)
+    };
     assert_eq!(yard.call(request).await.map(drop).map_err(|error| error.kind()), Err(ErrorKind::TimedOut));
-    let cancelled = CallRequest { ..calling_with("t", &arguments) };
+    let cancelled = CallRequest { ..tool_request_with("t", &arguments) };
     cancelled.cancel.cancel();
     assert_eq!(yard.call(cancelled).await.map(drop).map_err(|error| error.kind()), Err(ErrorKind::Cancelled));
 }
@@ -181,7 +186,7 @@ async fn a_result_whose_check_would_stop_the_yard_goes_out_unchecked_and_the_too
     let result = json!({"content": [], "structuredContent": {"n": vec!["a".repeat(40) + "c"; 2_500]}});
     let offer = SourceOffer { tools: vec![promise], ..SourceOffer::default() };
     let body = raw(&result);
-    let source = ScriptedSource::working("s", offer, move |_| {
+    let source = ScriptedSource::with_handler("s", offer, move |_| {
         let body = body.clone();
         async move { Ok(Outcome::success(body)) }
     });

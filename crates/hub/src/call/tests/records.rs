@@ -11,7 +11,9 @@ use crate::BoxFuture;
 use crate::call_details::CallDetails;
 use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
-use crate::fake::{ScriptedSource, calling, calling_with, done, holder_of, raw, tools, yard_of};
+use crate::fake::{
+    ScriptedSource, done, principal_with, raw, tool_request, tool_request_with, tools, yard_with_settings,
+};
 use crate::outcome::Outcome;
 use crate::record::{FinishedCall, Recorder};
 use crate::request::{CallContext, CallOrigin, CallRequest, Priority};
@@ -58,7 +60,7 @@ impl Recorder for Book {
             finished.call.principal.id(),
             finished.call.context.session_id.as_deref().unwrap_or("-"),
             finished.call.context.user_id.as_deref().unwrap_or("-"),
-            finished.call.context.made_by,
+            finished.call.context.origin,
             finished.call.priority,
             finished.ended,
             finished.duration,
@@ -86,7 +88,7 @@ fn book() -> Book {
 fn kept_by(book: Book) -> (Arc<Yard>, Arc<Book>) {
     let book = Arc::new(book);
     let source =
-        ScriptedSource::working("s", tools(&["work", "fail", "hang"]), |call: SourceCall| async move {
+        ScriptedSource::with_handler("s", tools(&["work", "fail", "hang"]), |call: SourceCall| async move {
             match call.target.name() {
                 "fail" => Ok(Outcome::failure(raw(&json!("no")))),
                 "hang" => std::future::pending().await,
@@ -94,7 +96,10 @@ fn kept_by(book: Book) -> (Arc<Yard>, Arc<Book>) {
             }
         });
     let recorder: Arc<dyn Recorder> = Arc::clone(&book) as Arc<dyn Recorder>;
-    (yard_of(YardSettings { recorder: Some(recorder), ..YardSettings::default() }, &[&source]), book)
+    (
+        yard_with_settings(YardSettings { recorder: Some(recorder), ..YardSettings::default() }, &[&source]),
+        book,
+    )
 }
 
 fn lines(book: &Book) -> Vec<String> {
@@ -107,13 +112,14 @@ async fn every_call_is_on_record_with_who_what_and_how_it_ended() {
     let context = CallContext {
         session_id: Some("s1".into()),
         user_id: Some("u1".into()),
-        made_by: CallOrigin::Program,
+        origin: CallOrigin::Program,
         ..CallContext::default()
     };
-    let request = CallRequest { context, priority: Priority::High, ..calling_with("work", r#"{"a": 1}"#) };
+    let request =
+        CallRequest { context, priority: Priority::High, ..tool_request_with("work", r#"{"a": 1}"#) };
     yard.call(request).await.unwrap();
-    yard.call(calling("fail")).await.unwrap();
-    yard.call(CallRequest { principal: holder_of(&[]), ..calling("nothing") }).await.unwrap_err();
+    yard.call(tool_request("fail")).await.unwrap();
+    yard.call(CallRequest { principal: principal_with(&[]), ..tool_request("nothing") }).await.unwrap_err();
     assert_eq!(
         lines(&book),
         [
@@ -127,7 +133,7 @@ async fn every_call_is_on_record_with_who_what_and_how_it_ended() {
 #[tokio::test(start_paused = true)]
 async fn arguments_are_on_record_only_if_they_are_wanted() {
     let (yard, book) = kept_by(book());
-    yard.call(calling_with("work", r#"{"password":"x"}"#)).await.unwrap();
+    yard.call(tool_request_with("work", r#"{"password":"x"}"#)).await.unwrap();
     assert_eq!(
         lines(&book),
         [r#"tool mcp__s__work of s for owner in -/- by Caller Normal: Succeeded after 0ns, - "done" -"#]
@@ -138,16 +144,16 @@ async fn arguments_are_on_record_only_if_they_are_wanted() {
 async fn the_answer_waits_until_the_record_is_safe() {
     let (yard, _book) = kept_by(Book { slow: 3 * SECOND, ..book() });
     let began = Instant::now();
-    yard.call(calling("work")).await.unwrap();
+    yard.call(tool_request("work")).await.unwrap();
     assert_eq!(began.elapsed(), 3 * SECOND);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_hangs_up_is_on_record_once_whenever_it_does() {
     let (yard, book) = kept_by(Book { slow: 10 * SECOND, ..book() });
-    assert!(tokio::time::timeout(2 * SECOND, yard.call(calling("hang"))).await.is_err());
+    assert!(tokio::time::timeout(2 * SECOND, yard.call(tool_request("hang"))).await.is_err());
     // This one is answered, but its caller leaves before the record is safe.
-    assert!(tokio::time::timeout(2 * SECOND, yard.call(calling("work"))).await.is_err());
+    assert!(tokio::time::timeout(2 * SECOND, yard.call(tool_request("work"))).await.is_err());
     assert_eq!(
         lines(&book),
         [
@@ -160,8 +166,8 @@ async fn a_caller_that_hangs_up_is_on_record_once_whenever_it_does() {
 #[tokio::test(start_paused = true)]
 async fn a_recorder_that_crashes_costs_a_record_and_no_answer() {
     let (yard, _book) = kept_by(Book { crash: true, ..book() });
-    yard.call(calling("work")).await.unwrap();
-    assert!(tokio::time::timeout(SECOND, yard.call(calling("hang"))).await.is_err());
+    yard.call(tool_request("work")).await.unwrap();
+    assert!(tokio::time::timeout(SECOND, yard.call(tool_request("hang"))).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,20 +186,20 @@ async fn a_front_names_the_call_or_the_yard_does() {
             other => panic!("{other:?}"),
         }
     };
-    let id = ExecutionId::fresh().unwrap();
+    let id = ExecutionId::generate().unwrap();
     let details = Arc::new(CallDetails::default());
-    let named = CallRequest { id: Some(id), details: Some(Arc::clone(&details)), ..calling("work") };
+    let named = CallRequest { id: Some(id), details: Some(Arc::clone(&details)), ..tool_request("work") };
     assert_eq!(next(named).await, id);
     assert_eq!(details.tool().map(|tool| tool.full_name.to_string()), Some("mcp__s__work".to_owned()));
     assert_eq!(details.rate().map(|rate| rate.remaining), Some(1_999));
-    assert_ne!(next(calling("work")).await, next(calling("work")).await);
+    assert_ne!(next(tool_request("work")).await, next(tool_request("work")).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_recorded_is_not_answered_where_the_recorder_says_so() {
     let (yard, book) = kept_by(Book { full: Full::FromNowOn, ..book() });
-    assert_eq!(yard.call(calling("work")).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
-    assert_eq!(yard.call(calling("nothing")).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    assert_eq!(yard.call(tool_request("work")).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
+    assert_eq!(yard.call(tool_request("nothing")).await.unwrap_err().kind(), ErrorKind::ConnectionLost);
     assert_eq!(lines(&book).len(), 2);
 }
 
@@ -201,7 +207,7 @@ async fn what_cannot_be_recorded_is_not_answered_where_the_recorder_says_so() {
 async fn a_call_that_is_not_admitted_never_reaches_its_source_and_is_on_record() {
     let (yard, book) = kept_by(Book { full: Full::FromTheStart, ..book() });
     // It would hang.
-    assert_eq!(yard.call(calling("hang")).await.unwrap_err().kind(), ErrorKind::CannotConnect);
+    assert_eq!(yard.call(tool_request("hang")).await.unwrap_err().kind(), ErrorKind::CannotConnect);
     assert_eq!(
         lines(&book),
         [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::told;
 use crate::call_details::CallDetails;
 use crate::error::{ErrorKind, HubError};
-use crate::fake::{ScriptedSource, calling, raw, tool, yard};
+use crate::fake::{ScriptedSource, raw, tool, tool_request, yard};
 use crate::outcome::Outcome;
 use crate::request::{CallContext, CallRequest};
 use crate::source::{SourceCall, SourceOffer, ToolOffer};
@@ -24,7 +24,7 @@ fn versioned(name: &str, metadata: Value) -> ToolOffer {
 
 /// A source that answers with the version that it was asked for.
 fn source(tools: Vec<ToolOffer>) -> Arc<ScriptedSource> {
-    ScriptedSource::working(
+    ScriptedSource::with_handler(
         "s",
         SourceOffer { tools, ..SourceOffer::default() },
         |call: SourceCall| async move { Ok(Outcome::success(raw(&json!(call.record.context.version)))) },
@@ -43,7 +43,7 @@ fn three() -> Vec<ToolOffer> {
 async fn ask(yard: &Yard, version: Option<&str>) -> (Result<String, HubError>, Option<String>) {
     let details = Arc::new(CallDetails::default());
     let context = CallContext { version: version.map(ToOwned::to_owned), ..CallContext::default() };
-    let request = CallRequest { context, details: Some(Arc::clone(&details)), ..calling("t") };
+    let request = CallRequest { context, details: Some(Arc::clone(&details)), ..tool_request("t") };
     let outcome = yard.call(request).await.map(|outcome| outcome.body.get().to_owned());
     (outcome, details.tool().and_then(|tool| tool.deprecated_by.clone()))
 }
@@ -106,9 +106,9 @@ async fn an_older_version_that_comes_or_goes_is_a_change() {
     let source = source(three());
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
-    source.now_offers(SourceOffer { tools: three(), ..SourceOffer::default() });
+    source.set_offer(SourceOffer { tools: three(), ..SourceOffer::default() });
     assert!(events.try_recv().is_err());
-    source.now_offers(SourceOffer { tools: three()[..3].to_vec(), ..SourceOffer::default() });
+    source.set_offer(SourceOffer { tools: three()[..3].to_vec(), ..SourceOffer::default() });
     assert!(events.try_recv().is_ok());
     assert_eq!(ask(&yard, Some("1.0.0")).await.0.unwrap_err().kind(), ErrorKind::UnknownTool);
 }

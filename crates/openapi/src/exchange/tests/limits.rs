@@ -24,27 +24,27 @@ async fn a_server_that_asks_for_patience_is_asked_again_where_that_does_no_harm(
     let outcome = Stage::of(&fake, Method::Put).call("{}").await.unwrap();
     assert_eq!(text(&outcome), r#"{"ok":true}"#);
     assert!(began.elapsed() >= Duration::from_secs(1));
-    assert_eq!(fake.lines(), ["PUT /a", "PUT /a", "PUT /a"]);
+    assert_eq!(fake.request_lines(), ["PUT /a", "PUT /a", "PUT /a"]);
 
     let fake = FakeServer::start(move |before, _| busy(before)).await;
     let outcome = Stage::of(&fake, Method::Post).call("{}").await.unwrap();
     assert!(outcome.failed);
     assert_eq!(text(&outcome), "HTTP 429 Too Many Requests\nretry-after: 0\n\nslow down");
-    assert_eq!(fake.lines(), ["POST /a"]);
+    assert_eq!(fake.request_lines(), ["POST /a"]);
 }
 
 #[tokio::test]
 async fn patience_ends_with_the_tries_and_with_the_time() {
     let fake = FakeServer::start(|_, _| answer("503 Service Unavailable", "retry-after: 0\r\n", "")).await;
     assert!(Stage::of(&fake, Method::Get).call("{}").await.unwrap().failed);
-    assert_eq!(fake.lines().len(), 4);
+    assert_eq!(fake.request_lines().len(), 4);
     // Longer than there is time for: the answer is told at once.
     let fake = FakeServer::start(|_, _| {
         answer("503 Service Unavailable", "retry-after: 18446744073709551615\r\n", "")
     })
     .await;
     assert!(Stage::of(&fake, Method::Get).call("{}").await.unwrap().failed);
-    assert_eq!(fake.lines().len(), 1);
+    assert_eq!(fake.request_lines().len(), 1);
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn dropping_a_call_hangs_up() {
     let stage = Stage::of(&fake, Method::Get);
     let call = stage.call("{}");
     assert!(tokio::time::timeout(Duration::from_millis(300), call).await.is_err());
-    assert_eq!(fake.lines(), ["GET /a"]);
+    assert_eq!(fake.request_lines(), ["GET /a"]);
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn an_answer_that_is_gzip_encoded_unasked_is_read() {
     let fake = FakeServer::start(move |_, _| answer("200 OK", headers, &packed)).await;
     let outcome = Stage::of(&fake, Method::Get).call("{}").await.unwrap();
     assert!(outcome.body.get().contains(r#""structuredContent":{"ok":true}"#), "{}", outcome.body.get());
-    assert_eq!(fake.seen()[0].header("accept-encoding"), None);
+    assert_eq!(fake.requests()[0].header("accept-encoding"), None);
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ fn granted(before: usize, life: &str) -> FakeReply {
 fn lines_and_tokens(fake: &FakeServer) -> Vec<String> {
     let said =
         |seen: RecordedRequest| format!("{} {}", seen.line, seen.header("authorization").unwrap_or("-"));
-    fake.seen().into_iter().map(said).collect()
+    fake.requests().into_iter().map(said).collect()
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn every_credential_is_where_its_scheme_has_it() {
     stage.settings.auth.schemes.insert("basic".to_owned(), basic);
     needs(&mut stage, &[("header", &[]), ("query", &[]), ("cookie", &[]), ("basic", &[])]);
     stage.call("{}").await.unwrap();
-    let seen = &fake.seen()[0];
+    let seen = &fake.requests()[0];
     assert_eq!(seen.line, "GET /a?api%20key=query%20k%26y");
     assert_eq!(seen.header("x-key"), Some("header k&y"));
     assert_eq!(seen.header("cookie"), Some("sid=cookie k&y"));
@@ -90,11 +90,11 @@ async fn a_cookie_credential_is_sent_as_configured() {
     let key = ApiCredential::Token(Secret::new("a+b/c=="));
     stage.settings.auth.schemes.insert("cookie".to_owned(), key);
     stage.call("{}").await.unwrap();
-    assert_eq!(fake.seen()[0].header("cookie"), Some("sid=a+b/c=="));
+    assert_eq!(fake.requests()[0].header("cookie"), Some("sid=a+b/c=="));
     let broken = ApiCredential::Token(Secret::new("a\r\nx-evil: 1"));
     stage.settings.auth.schemes.insert("cookie".to_owned(), broken);
     assert!(stage.call("{}").await.is_err());
-    assert_eq!(fake.seen().len(), 1);
+    assert_eq!(fake.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn a_call_that_lacks_its_credentials_is_not_sent() {
     stage.schemes = vec![scheme("bearer", SecuritySchemeKind::Bearer)];
     needs(&mut stage, &[("bearer", &[])]);
     assert_eq!(stage.call("{}").await.unwrap_err().kind(), ErrorKind::CannotConnect);
-    assert_eq!(fake.lines(), [""; 0]);
+    assert_eq!(fake.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn a_token_is_fetched_once_and_kept() {
     while let Some(done) = all.join_next().await {
         done.unwrap().unwrap();
     }
-    let seen = fake.seen();
+    let seen = fake.requests();
     assert_eq!(seen.len(), 9);
     assert_eq!(seen[0].line, "POST /token");
     assert_eq!(seen[0].text(), "grant_type=client_credentials&scope=read%20write");
@@ -148,7 +148,7 @@ async fn each_set_of_scopes_has_a_token_of_its_own() {
         ["POST /token -", "GET /a Bearer t0", "GET /a Bearer t0", "POST /token -", "GET /a Bearer t3"]
     );
     let bodies: Vec<String> =
-        fake.seen().iter().map(|seen| seen.text().to_owned()).filter(|body| !body.is_empty()).collect();
+        fake.requests().iter().map(|seen| seen.text().to_owned()).filter(|body| !body.is_empty()).collect();
     assert_eq!(
         bodies,
         [
@@ -183,7 +183,7 @@ async fn a_token_that_is_refused_is_fetched_anew_and_the_call_repeated_once() {
     })
     .await;
     assert!(behind(&never, ClientAuthMethod::Header).call("{}").await.unwrap().failed);
-    assert_eq!(never.lines().len(), 4);
+    assert_eq!(never.request_lines().len(), 4);
 }
 
 #[tokio::test]
@@ -223,8 +223,8 @@ async fn whoever_gives_no_token_is_told_about_without_the_secret() {
         let fake = FakeServer::start(move |_, _| reply.clone()).await;
         let error = behind(&fake, ClientAuthMethod::Header).call("{}").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CannotConnect);
-        assert_eq!(error.sentence(), format!("{} gave no token: {why}", fake.url()));
-        assert_eq!(fake.lines(), ["POST /token"]);
+        assert_eq!(error.message_with_suggestion(), format!("{} gave no token: {why}", fake.url()));
+        assert_eq!(fake.request_lines(), ["POST /token"]);
     }
 }
 
@@ -238,5 +238,5 @@ async fn a_document_cannot_have_the_secret_sent_inside() {
         vec![scheme("oauth", SecuritySchemeKind::ClientCredentials { token_url, scopes: Vec::new() })];
     let error = stage.call("{}").await.unwrap_err();
     assert!(error.message().contains("which is this machine, a private network or the like"), "{error}");
-    assert_eq!(inside.lines(), [""; 0]);
+    assert_eq!(inside.request_lines(), [""; 0]);
 }

@@ -22,11 +22,11 @@ async fn what_only_a_document_names_is_not_called_where_it_is_private() {
         assert!(error.message().starts_with("made is not called: the document names http://"), "{error}");
         assert!(error.suggestion().unwrap().contains("allow_hosts"));
     }
-    assert_eq!(fake.lines(), [""; 0]);
+    assert_eq!(fake.request_lines(), [""; 0]);
     let mut stage = Stage::as_documented(&fake.url());
     stage.named = AllowedHosts::new([], &[format!("127.0.0.1:{}", fake.port)]);
     stage.call("{}").await.unwrap();
-    assert_eq!(fake.lines(), ["GET /a"]);
+    assert_eq!(fake.request_lines(), ["GET /a"]);
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
     let mut stage = Stage::as_documented(&format!("http://api.example.com:{}", fake.port));
     stage.http = HttpClients::with_resolver(
         StaticResolver(vec![[127, 0, 0, 1].into(), [10, 0, 0, 1].into()]),
-        &fake_server::tls(),
+        &fake_server::tls_config(),
     )
     .unwrap();
     let error = stage.call("{}").await.unwrap_err();
@@ -43,7 +43,7 @@ async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
     let host = format!("http://api.example.com:{}", fake.port);
     let inside = "which is this machine, a private network or the like";
     assert_eq!(error.message(), format!("made is not called: the document names {host}, {inside}"));
-    assert_eq!(fake.lines(), [""; 0]);
+    assert_eq!(fake.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
@@ -58,8 +58,8 @@ async fn redirects_are_followed_within_the_origin_and_keep_the_method_and_the_bo
     stage.operation.body = Some(body(BodyEncoding::Json, "application/json"));
     stage.operation.arguments = vec![argument(ArgumentLocation::Body, "body")];
     stage.call(r#"{"body":[1e3]}"#).await.unwrap();
-    assert_eq!(fake.lines(), ["POST /a", "POST /b", "POST /c?x=1"]);
-    assert!(fake.seen().iter().all(|seen| seen.text() == "[1e3]"));
+    assert_eq!(fake.request_lines(), ["POST /a", "POST /b", "POST /c?x=1"]);
+    assert!(fake.requests().iter().all(|seen| seen.text() == "[1e3]"));
 
     let fake = FakeServer::start(|before, _| match before {
         0 => answer("303 See Other", "location: /done\r\n", ""),
@@ -70,8 +70,8 @@ async fn redirects_are_followed_within_the_origin_and_keep_the_method_and_the_bo
     stage.operation.body = Some(body(BodyEncoding::Text, "text/plain"));
     stage.operation.arguments = vec![argument(ArgumentLocation::Body, "body")];
     stage.call(r#"{"body":"x"}"#).await.unwrap();
-    assert_eq!(fake.lines(), ["POST /a", "GET /done"]);
-    assert_eq!((fake.seen()[1].header("content-type"), fake.seen()[1].text()), (None, ""));
+    assert_eq!(fake.request_lines(), ["POST /a", "GET /done"]);
+    assert_eq!((fake.requests()[1].header("content-type"), fake.requests()[1].text()), (None, ""));
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn a_redirect_to_another_origin_is_told_and_nothing_is_sent_there() {
         outcome.body.get().contains("[redirects to another origin are not followed; if you trust http://")
     );
     assert!(!outcome.body.get().contains("s3cret"));
-    assert_eq!(other.lines(), [""; 0]);
+    assert_eq!(other.request_lines(), [""; 0]);
 }
 
 #[tokio::test]
@@ -96,7 +96,7 @@ async fn going_round_in_circles_ends() {
     let fake = FakeServer::start(|_, _| answer("302 Found", "location: /a\r\n", "")).await;
     let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
     assert_eq!(error.message(), format!("{} redirected the request more than 5 times", fake.url()));
-    assert_eq!(fake.lines().len(), 6);
+    assert_eq!(fake.request_lines().len(), 6);
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn of_the_callers_headers_only_those_named_go_on() {
         vec![Argument { required: true, ..argument(ArgumentLocation::Header, "X-Fixed") }];
     let callers = [("x-tenant", "t1"), ("authorization", "Bearer callers"), ("cookie", "c=1")];
     stage.call_with(r#"{"X-Fixed":"argument"}"#, &callers).await.unwrap();
-    let seen = &fake.seen()[0];
+    let seen = &fake.requests()[0];
     let of = |name| seen.header(name);
     assert_eq!(of("x-tenant"), Some("t1"));
     // What is configured is not to be changed by an argument.

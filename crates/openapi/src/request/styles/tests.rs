@@ -20,7 +20,7 @@ fn piece(name: &str, style: ParameterStyle, explode: bool, allow: EncodeSet, val
 }
 
 fn query(name: &str, style: ParameterStyle, explode: bool, allow: EncodeSet, value: &str) -> String {
-    let pairs = ParameterSerializer { name, style, explode, allow }.pairs(&raw(value));
+    let pairs = ParameterSerializer { name, style, explode, allow }.serialize_pairs(&raw(value));
     pairs.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&")
 }
 

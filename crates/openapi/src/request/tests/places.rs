@@ -181,7 +181,7 @@ fn headers_and_cookies_are_as_they_were_given() {
         r#"{"X-Ids":[1,"b c"],"X-Point":{"x":1,"y":2},"X-Json":{"a":[1e3]},"X-None":null,"session":"a;b=c","tags":["x","y"]}"#,
     )
     .unwrap();
-    made.seal_cookies().unwrap();
+    made.set_cookie_header().unwrap();
     let headers: Vec<(&str, &str)> =
         made.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
     assert_eq!(

@@ -40,11 +40,11 @@ impl Proc {
     fn write(&self, path: &str, text: &str) -> Result<(), SandboxUnavailable> {
         let file = openat(&self.0, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
         let written = file.and_then(|file| rustix::io::write(file, text.as_bytes()));
-        written.map(drop).map_err(|error| no_namespaces("say who is who in it", error))
+        written.map(drop).map_err(|error| namespace_error("say who is who in it", error))
     }
 
     /// One user and one group of the outside are known inside.
-    fn map(&self, uid: u32, gid: u32) -> Result<(), SandboxUnavailable> {
+    fn write_id_maps(&self, uid: u32, gid: u32) -> Result<(), SandboxUnavailable> {
         self.write("self/setgroups", "deny")?;
         self.write("self/uid_map", &format!("{INSIDE} {uid} 1"))?;
         self.write("self/gid_map", &format!("{INSIDE} {gid} 1"))
@@ -54,12 +54,12 @@ impl Proc {
 impl LauncherPrivileges {
     pub(super) fn current() -> Result<Self, SandboxUnavailable> {
         let sets = rustix::thread::capabilities(None);
-        let sets = sets.map_err(|error| super::failed("find out its own rights", &error.into()))?;
+        let sets = sets.map_err(|error| super::build_failed("find out its own rights", &error.into()))?;
         let mighty = rustix::process::geteuid().is_root()
             && sets
                 .effective
                 .contains(CapabilitySet::SYS_ADMIN | CapabilitySet::SETUID | CapabilitySet::SETGID)
-            && ["uid_map", "gid_map"].iter().all(|map| knows_nobody(map));
+            && ["uid_map", "gid_map"].iter().all(|map| is_nobody_user_mapped(map));
         Ok(if mighty { Self::Root } else { Self::Ordinary })
     }
 
@@ -80,13 +80,13 @@ impl LauncherPrivileges {
         if self == Self::Ordinary {
             flags |= UnshareFlags::NEWUSER;
         }
-        unshare(flags).map_err(|error| no_namespaces("make one", error))?;
+        unshare(flags).map_err(|error| namespace_error("make one", error))?;
         if self == Self::Ordinary {
-            proc.map(uid, gid)?;
+            proc.write_id_maps(uid, gid)?;
         }
         if !without.contains(&SandboxLayer::Uts) {
             let named = rustix::system::sethostname(HOST_NAME);
-            named.map_err(|error| no_namespaces("name the host in it", error))?;
+            named.map_err(|error| namespace_error("name the host in it", error))?;
         }
         Ok(())
     }
@@ -100,14 +100,14 @@ impl LauncherPrivileges {
         if self == Self::Ordinary || without.contains(&SandboxLayer::User) {
             return Ok(());
         }
-        become_nobody().map_err(|error| super::failed("become nobody", &error))?;
-        unshare(UnshareFlags::NEWUSER).map_err(|error| no_namespaces("make one", error))?;
-        proc.map(NOBODY, NOBODY)
+        switch_to_nobody_user().map_err(|error| super::build_failed("become nobody", &error))?;
+        unshare(UnshareFlags::NEWUSER).map_err(|error| namespace_error("make one", error))?;
+        proc.write_id_maps(NOBODY, NOBODY)
     }
 }
 
 /// Root of a user namespace can only become those whom that namespace knows.
-fn knows_nobody(map: &str) -> bool {
+fn is_nobody_user_mapped(map: &str) -> bool {
     let Ok(text) = std::fs::read_to_string(format!("/proc/self/{map}")) else { return false };
     let mut ranges = text.lines().filter_map(|line| {
         let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse::<u64>().ok());
@@ -118,7 +118,7 @@ fn knows_nobody(map: &str) -> bool {
 }
 
 /// The launcher has one thread, so that its thread is the process.
-fn become_nobody() -> io::Result<()> {
+fn switch_to_nobody_user() -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
@@ -134,7 +134,7 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     rustix::thread::unshare(flags)
 }
 
-fn no_namespaces(what: &str, error: rustix::io::Errno) -> SandboxUnavailable {
+fn namespace_error(what: &str, error: rustix::io::Errno) -> SandboxUnavailable {
     let error = io::Error::from(error);
     SandboxUnavailable {
         reason: format!("the sandbox for programs needs namespaces, and this process cannot {what}: {error}"),

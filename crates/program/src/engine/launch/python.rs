@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::command_of;
+use super::python_command;
 use crate::program::SandboxUnavailable;
 
 const PROBE: &str = include_str!("../worker/probe.py");
@@ -30,7 +30,7 @@ enum ProbeOutput {
 }
 
 pub(super) fn find(python: Option<&Path>) -> Result<Python, SandboxUnavailable> {
-    let name = command_of(python);
+    let name = python_command(python);
     let shown = name.to_string_lossy().into_owned();
     let mut command = Command::new(&name);
     command.args(["-I", "-S", "-B", "-W", "ignore", "-c", PROBE]);

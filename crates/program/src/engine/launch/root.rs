@@ -50,12 +50,12 @@ pub(super) struct SandboxRoot {
 }
 
 impl SandboxRoot {
-    pub(super) fn inside(&self, path: &str) -> PathBuf {
-        under(&self.base, Path::new(path))
+    pub(super) fn resolve(&self, path: &str) -> PathBuf {
+        join_absolute(&self.base, Path::new(path))
     }
 }
 
-fn under(base: &Path, path: &Path) -> PathBuf {
+fn join_absolute(base: &Path, path: &Path) -> PathBuf {
     base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn build(
     without: &[SandboxLayer],
     settings: Value,
 ) -> Result<SandboxRoot, SandboxUnavailable> {
-    built(python, without, settings).map_err(|error| SandboxUnavailable {
+    mount_root(python, without, settings).map_err(|error| SandboxUnavailable {
         reason: format!("the sandbox for programs cannot be built: its root folder: {error}"),
         suggestion: Some(
             "where user namespaces exist but may not mount, a security module forbids it: see the documentation of \
@@ -75,35 +75,36 @@ pub(super) fn build(
     })
 }
 
-fn built(python: &Python, without: &[SandboxLayer], mut settings: Value) -> io::Result<SandboxRoot> {
+fn mount_root(python: &Python, without: &[SandboxLayer], mut settings: Value) -> io::Result<SandboxRoot> {
     // What is mounted from here on is seen by nobody else.
-    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).map_err(at("/"))?;
+    mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).map_err(with_path("/"))?;
     let place = ["/tmp", "/run", "/mnt", "/var"].into_iter().find(|place| Path::new(place).is_dir());
     let place = Path::new(place.ok_or_else(|| io::Error::other("there is no folder to mount it on"))?);
     let mode =
         if without.contains(&SandboxLayer::ReadOnly) { c"mode=1777,size=8m" } else { c"mode=755,size=8m" };
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("program", place, "tmpfs", flags, mode).map_err(at(place))?;
+    mount("program", place, "tmpfs", flags, mode).map_err(with_path(place))?;
     let (old, base) = if without.contains(&SandboxLayer::Root) {
         (PathBuf::from("/"), place.to_owned())
     } else {
         // The old root is kept until everything was taken from it, also what the new one would hide.
         fs::create_dir(place.join("old"))?;
-        rustix::process::pivot_root(place, place.join("old")).map_err(at(place))?;
+        rustix::process::pivot_root(place, place.join("old")).map_err(with_path(place))?;
         rustix::process::chdir("/")?;
         (PathBuf::from("/old"), PathBuf::from("/"))
     };
     let maker = RootBuilder { old, base, without };
-    let readable = maker.fill(python)?;
-    settings["readable"] = readable.iter().map(|path| json!(under(&maker.base, Path::new(path)))).collect();
-    fs::write(under(&maker.base, Path::new(SETTINGS)), settings.to_string())?;
+    let readable = maker.populate(python)?;
+    settings["readable"] =
+        readable.iter().map(|path| json!(join_absolute(&maker.base, Path::new(path)))).collect();
+    fs::write(join_absolute(&maker.base, Path::new(SETTINGS)), settings.to_string())?;
     if !without.contains(&SandboxLayer::Root) {
-        unmount("/old", UnmountFlags::DETACH).map_err(at("/old"))?;
+        unmount("/old", UnmountFlags::DETACH).map_err(with_path("/old"))?;
         fs::remove_dir("/old")?;
     }
     if !without.contains(&SandboxLayer::ReadOnly) {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-        mount_remount(&maker.base, flags, c"").map_err(at(&maker.base))?;
+        mount_remount(&maker.base, flags, c"").map_err(with_path(&maker.base))?;
     }
     Ok(SandboxRoot { base: maker.base })
 }
@@ -115,7 +116,7 @@ struct RootBuilder<'a> {
 }
 
 impl RootBuilder<'_> {
-    fn fill(&self, python: &Python) -> io::Result<Vec<&'static str>> {
+    fn populate(&self, python: &Python) -> io::Result<Vec<&'static str>> {
         let mut readable = vec!["/python"];
         self.bind(&python.executable, Path::new(PYTHON))?;
         let library = Path::new("/python").join(&python.folder);
@@ -123,26 +124,26 @@ impl RootBuilder<'_> {
         for packages in ["site-packages", "dist-packages"] {
             self.hide(&library.join(packages))?;
         }
-        self.libraries(python)?;
-        if under(&self.old, Path::new(ZONES)).is_dir() {
+        self.link_libraries(python)?;
+        if join_absolute(&self.old, Path::new(ZONES)).is_dir() {
             self.bind(Path::new(ZONES), Path::new(ZONES))?;
             readable.push(ZONES);
         }
         for (name, text) in SOURCES {
-            let path = under(&self.base, &Path::new(HOME).join(name));
-            parent(&path)?;
+            let path = join_absolute(&self.base, &Path::new(HOME).join(name));
+            create_parent_dir(&path)?;
             fs::write(path, text)?;
         }
         if self.without.contains(&SandboxLayer::NoProc) {
-            let place = under(&self.base, Path::new("/proc"));
+            let place = join_absolute(&self.base, Path::new("/proc"));
             fs::create_dir_all(&place)?;
-            rustix::mount::mount_bind_recursive(self.old.join("proc"), &place).map_err(at(&place))?;
+            rustix::mount::mount_bind_recursive(self.old.join("proc"), &place).map_err(with_path(&place))?;
         }
         Ok(readable)
     }
 
     /// One folder with all of them, and links from wherever the loader may look.
-    fn libraries(&self, python: &Python) -> io::Result<()> {
+    fn link_libraries(&self, python: &Python) -> io::Result<()> {
         let mut made = BTreeSet::new();
         for file in &python.libraries {
             let Some(name) = file.file_name() else { continue };
@@ -157,8 +158,8 @@ impl RootBuilder<'_> {
                     NEUTRAL.iter().any(|start| path.as_os_str().as_bytes().starts_with(start.as_bytes()));
                 let own = neutral.then(|| path.to_owned());
                 for link in looked_up.chain(own).filter(|link| made.insert(link.clone())) {
-                    let link = under(&self.base, &link);
-                    parent(&link)?;
+                    let link = join_absolute(&self.base, &link);
+                    create_parent_dir(&link)?;
                     symlink(&real, link)?;
                 }
             }
@@ -167,35 +168,36 @@ impl RootBuilder<'_> {
     }
 
     fn bind(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let (from, to) = (under(&self.old, from), under(&self.base, to));
-        parent(&to)?;
+        let (from, to) = (join_absolute(&self.old, from), join_absolute(&self.base, to));
+        create_parent_dir(&to)?;
         if from.is_dir() {
             fs::create_dir_all(&to)?;
         } else {
             fs::write(&to, "")?;
         }
-        mount_bind(&from, &to).map_err(at(&from))?;
+        mount_bind(&from, &to).map_err(with_path(&from))?;
         let read_only = !self.without.contains(&SandboxLayer::ReadOnly);
         // What the mount already forbids must stay forbidden, or the kernel refuses.
-        let mut flags = MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | kept(&to)?;
+        let mut flags =
+            MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | inherited_mount_flags(&to)?;
         if read_only {
             flags |= MountFlags::RDONLY;
         }
-        mount_remount(&to, flags, c"").map_err(at(&to))
+        mount_remount(&to, flags, c"").map_err(with_path(&to))
     }
 
     /// Covers a folder with an empty one.
     fn hide(&self, folder: &Path) -> io::Result<()> {
-        let folder = under(&self.base, folder);
+        let folder = join_absolute(&self.base, folder);
         if !folder.is_dir() {
             return Ok(());
         }
         let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("program", &folder, "tmpfs", flags, c"mode=755,size=4k").map_err(at(&folder))
+        mount("program", &folder, "tmpfs", flags, c"mode=755,size=4k").map_err(with_path(&folder))
     }
 }
 
-fn kept(path: &Path) -> io::Result<MountFlags> {
+fn inherited_mount_flags(path: &Path) -> io::Result<MountFlags> {
     let found = statvfs(path)?.f_flag;
     let pairs = [
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
@@ -208,12 +210,12 @@ fn kept(path: &Path) -> io::Result<MountFlags> {
     Ok(set.fold(MountFlags::empty(), |all, (_, flag)| all | flag))
 }
 
-fn parent(path: &Path) -> io::Result<()> {
+fn create_parent_dir(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
 /// Which path an error is about.
-fn at(path: impl AsRef<Path>) -> impl FnOnce(rustix::io::Errno) -> io::Error {
+fn with_path(path: impl AsRef<Path>) -> impl FnOnce(rustix::io::Errno) -> io::Error {
     move |error| {
         let error = io::Error::from(error);
         io::Error::new(error.kind(), format!("{}: {error}", path.as_ref().display()))

@@ -164,13 +164,13 @@ pub(super) fn compile_filters() -> Result<[String; 2], SandboxUnavailable> {
         ),
         suggestion: Some("programs run on x86_64 and aarch64".into()),
     })?;
-    for_arch(arch).map_err(|error| SandboxUnavailable {
+    compile_for_arch(arch).map_err(|error| SandboxUnavailable {
         reason: format!("the list of system calls does not compile: {error}"),
         suggestion: None,
     })
 }
 
-fn for_arch(arch: TargetArch) -> Result<[String; 2], String> {
+fn compile_for_arch(arch: TargetArch) -> Result<[String; 2], String> {
     let x86 = arch == TargetArch::x86_64;
     let more = |always: &[&str], only: &[&str]| -> Vec<Value> {
         let only = if x86 { only } else { &[] };
@@ -204,7 +204,8 @@ fn for_arch(arch: TargetArch) -> Result<[String; 2], String> {
     let mut programs =
         compile_from_json(source.to_string().as_bytes(), arch).map_err(|error| error.to_string())?;
     // The last one decides about installing nothing more, so the deadly ones come first.
-    let mut take = |name: &str| programs.remove(name).map(|program| encoded(&program)).unwrap_or_default();
+    let mut take =
+        |name: &str| programs.remove(name).map(|program| encode_filter(&program)).unwrap_or_default();
     Ok([take("deadly"), take("allowed")])
 }
 
@@ -212,7 +213,7 @@ fn argument(index: u8, op: &Value, value: u64) -> Value {
     json!({ "index": index, "type": "dword", "op": op, "val": value })
 }
 
-fn encoded(program: &BpfProgram) -> String {
+fn encode_filter(program: &BpfProgram) -> String {
     let mut bytes = Vec::with_capacity(program.len() * 8);
     for step in program {
         bytes.extend(step.code.to_ne_bytes());
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn the_filters_compile_on_every_architecture_that_is_promised() {
         for arch in [TargetArch::x86_64, TargetArch::aarch64] {
-            let [deadly, allowed] = for_arch(arch).unwrap();
+            let [deadly, allowed] = compile_for_arch(arch).unwrap();
             assert!(
                 deadly.len() > 500 && allowed.len() > 500,
                 "{arch:?}: {} {}",

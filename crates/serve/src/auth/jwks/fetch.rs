@@ -34,7 +34,7 @@ impl JwksClient {
             let (client, url) = (client.clone(), url.clone());
             Box::pin(async move {
                 let request = client.http()?.get(&url).header("accept", "application/json");
-                let response = request.timeout(FETCH_TIMEOUT).send().await.map_err(without_url)?;
+                let response = request.timeout(FETCH_TIMEOUT).send().await.map_err(redact_url)?;
                 if !response.status().is_success() {
                     return Err(format!("it answered {}", response.status()));
                 }
@@ -56,13 +56,13 @@ impl JwksClient {
 }
 
 /// The address may hold a secret.
-fn without_url(error: reqwest::Error) -> String {
+fn redact_url(error: reqwest::Error) -> String {
     error.without_url().to_string()
 }
 
 async fn read_key_set(mut response: reqwest::Response) -> Result<String, String> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(without_url)? {
+    while let Some(chunk) = response.chunk().await.map_err(redact_url)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > LARGEST_KEY_SET {
             return Err(format!("it answered more than {LARGEST_KEY_SET} bytes"));

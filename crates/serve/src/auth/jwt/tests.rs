@@ -281,8 +281,8 @@ async fn claims_lead_to_permissions_as_the_settings_say() {
         extra.as_object().unwrap().iter().for_each(|(name, value)| claims[name] = value.clone());
         let principal = jwt.verify(&issuer.sign(&head(), &claims)).await.unwrap();
         assert_eq!(principal.permissions(), &expect, "{extra}");
-        assert_eq!(principal.bounds().calls, Some(3));
-        assert!(principal.is_restricted() && principal.knows_source(&SourceName::new("git")));
+        assert_eq!(principal.limits().calls, Some(3));
+        assert!(principal.is_restricted() && principal.can_access_source(&SourceName::new("git")));
     }
 }
 

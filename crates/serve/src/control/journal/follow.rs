@@ -22,7 +22,7 @@ pub(in crate::control) struct JournalReader(Arc<Journal>);
 
 impl Drop for JournalReader {
     fn drop(&mut self) {
-        self.0.guests.send_modify(|guests| *guests -= 1);
+        self.0.readers.send_modify(|guests| *guests -= 1);
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) enum Loss {
 impl Journal {
     /// Attaches somebody. What happened before is written down when this is done.
     pub(in crate::control) async fn attach(self: &Arc<Self>) -> JournalReader {
-        self.guests.send_modify(|guests| *guests += 1);
+        self.readers.send_modify(|guests| *guests += 1);
         let guest = JournalReader(Arc::clone(self));
         // It ends only with the process, and then nobody needs to be told anything.
         let _ = self.current.subscribe().wait_for(|current| *current).await;
@@ -53,11 +53,11 @@ impl Journal {
     /// Waits until everything is written down that has happened before this was called; somebody must be attached.
     pub(in crate::control) async fn flush(&self) {
         let mut turn = 0;
-        self.asked.send_modify(|asked| {
+        self.flush_requests.send_modify(|asked| {
             *asked += 1;
             turn = *asked;
         });
-        let mut answered = self.answered.subscribe();
+        let mut answered = self.flushed.subscribe();
         // What is not written down by then is told later.
         let _ = tokio::time::timeout(LONGEST_SETTLE, answered.wait_for(|answered| *answered >= turn)).await;
     }
@@ -71,11 +71,11 @@ impl Journal {
         // Before anything else can happen: what is not subscribed to is missed without a trace.
         let mut ears = JournalInputs {
             events: yard.events().subscribe(),
-            stderr: yard.events().stderr(),
+            stderr: yard.events().subscribe_stderr(),
             log: log.map(broadcast::Sender::subscribe),
         };
         async move {
-            let (mut guests, mut asked) = (self.guests.subscribe(), self.asked.subscribe());
+            let (mut guests, mut asked) = (self.readers.subscribe(), self.flush_requests.subscribe());
             loop {
                 // Nobody is woken by a call until somebody wants to know of it.
                 if guests.wait_for(|guests| *guests > 0).await.is_err() {
@@ -86,7 +86,7 @@ impl Journal {
                 while *guests.borrow_and_update() > 0 {
                     let turn = *asked.borrow_and_update();
                     self.catch_up(&mut ears, &yard, Loss::Overrun);
-                    self.answered.send_replace(turn);
+                    self.flushed.send_replace(turn);
                     tokio::select! {
                         () = tokio::time::sleep(GATHER) => {}
                         Ok(()) = asked.changed() => continue,
@@ -97,11 +97,11 @@ impl Journal {
                         Ok(()) = guests.changed() => {}
                         event = ears.events.recv() => match event {
                             Ok(event) => self.note(&yard, &event),
-                            Err(RecvError::Lagged(missed)) => self.lose(missed, &yard, Loss::Overrun),
+                            Err(RecvError::Lagged(missed)) => self.record_loss(missed, &yard, Loss::Overrun),
                             Err(RecvError::Closed) => return,
                         },
-                        Ok(line) = ears.stderr.recv() => self.line(JournalEvent::Stderr(line)),
-                        Ok(line) = heard(&mut ears.log) => self.line(JournalEvent::Log(line)),
+                        Ok(line) = ears.stderr.recv() => self.record_line(JournalEvent::Stderr(line)),
+                        Ok(line) = next_log_line(&mut ears.log) => self.record_line(JournalEvent::Log(line)),
                         Ok(()) = asked.changed() => {}
                     }
                 }
@@ -113,11 +113,11 @@ impl Journal {
     /// Writes down whatever waits to be.
     fn catch_up(&self, ears: &mut JournalInputs, yard: &Yard, loss: Loss) {
         self.read(&mut ears.events, yard, loss);
-        for line in waiting(&mut ears.stderr) {
-            self.line(JournalEvent::Stderr(line));
+        for line in drain_lines(&mut ears.stderr) {
+            self.record_line(JournalEvent::Stderr(line));
         }
-        for line in ears.log.iter_mut().flat_map(waiting) {
-            self.line(JournalEvent::Log(line));
+        for line in ears.log.iter_mut().flat_map(drain_lines) {
+            self.record_line(JournalEvent::Log(line));
         }
         self.latest.send_replace(self.seq());
     }
@@ -126,7 +126,7 @@ impl Journal {
         loop {
             match events.try_recv() {
                 Ok(event) => self.note(yard, &event),
-                Err(TryRecvError::Lagged(missed)) => self.lose(missed, yard, loss),
+                Err(TryRecvError::Lagged(missed)) => self.record_loss(missed, yard, loss),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
@@ -134,7 +134,7 @@ impl Journal {
 }
 
 /// Lines that wait. Those that did not fit are not missed by anybody.
-fn waiting<T: Clone>(lines: &mut broadcast::Receiver<T>) -> Vec<T> {
+fn drain_lines<T: Clone>(lines: &mut broadcast::Receiver<T>) -> Vec<T> {
     let mut found = Vec::new();
     loop {
         match lines.try_recv() {
@@ -145,7 +145,9 @@ fn waiting<T: Clone>(lines: &mut broadcast::Receiver<T>) -> Vec<T> {
     }
 }
 
-async fn heard(log: &mut Option<broadcast::Receiver<Arc<LogEntry>>>) -> Result<Arc<LogEntry>, RecvError> {
+async fn next_log_line(
+    log: &mut Option<broadcast::Receiver<Arc<LogEntry>>>,
+) -> Result<Arc<LogEntry>, RecvError> {
     match log {
         Some(log) => log.recv().await,
         None => std::future::pending().await,
@@ -217,7 +219,7 @@ mod tests {
         let _guest = journal.attach().await;
         let since = journal.since(before, 1);
         let kept = 1_024;
-        assert!(matches!(since.entries[0].what, super::JournalEvent::Lagged(lost) if lost == 4_000 - kept));
+        assert!(matches!(since.entries[0].event, super::JournalEvent::Lagged(lost) if lost == 4_000 - kept));
         assert_eq!((journal.seq(), journal.calls().len()), (before + 4_000 + 1, 512));
         assert!(journal.calls().iter().all(|call| call.end.is_some()));
     }

@@ -32,7 +32,7 @@ impl Source for Patient {
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async move {
             if matches!(&call.target, SourceTarget::Tool { name, .. } if name == "hold") {
-                call.client.progress(Progress { progress: 1.0, total: None, message: None });
+                call.client.report_progress(Progress { progress: 1.0, total: None, message: None });
                 call.cancel.cancelled().await;
             } else {
                 let params = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}});

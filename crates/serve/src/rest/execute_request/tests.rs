@@ -6,7 +6,9 @@ use axum::http::{HeaderMap, header};
 use serde_json::{Value, json};
 use toolyard_hub::Priority;
 
-use super::{ContentDetail, ExecuteContext, ResponseMode, accepts, header_key, is_json, read_members};
+use super::{
+    ContentDetail, ExecuteContext, ResponseMode, header_key, is_json, negotiate_response, read_members,
+};
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     let mut map = HeaderMap::new();
@@ -115,13 +117,13 @@ fn only_json_in_utf8_is_read() {
 
 #[test]
 fn the_answer_is_of_the_kind_that_the_client_likes_best() {
-    let accepts = |text: &str| accepts(&headers(&[(header::ACCEPT.as_str(), text)]));
+    let accepts = |text: &str| negotiate_response(&headers(&[(header::ACCEPT.as_str(), text)]));
     let (json, events, full) = (
-        (ResponseMode::Whole, ContentDetail::Result),
+        (ResponseMode::Json, ContentDetail::Result),
         (ResponseMode::Events, ContentDetail::Result),
-        (ResponseMode::Whole, ContentDetail::Full),
+        (ResponseMode::Json, ContentDetail::Full),
     );
-    assert_eq!(super::accepts(&headers(&[])), json);
+    assert_eq!(negotiate_response(&headers(&[])), json);
     assert_eq!(accepts("*/*"), json);
     assert_eq!(accepts("text/event-stream"), events);
     assert_eq!(accepts("text/event-stream, application/json"), events);

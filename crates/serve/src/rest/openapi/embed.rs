@@ -12,22 +12,22 @@ const LARGEST: usize = 256 * 1024;
 pub(in crate::rest) struct EmbeddedSchema {
     pub(super) schema: Value,
     /// Whether an empty object is not enough.
-    pub(super) needs_something: bool,
+    pub(super) has_required: bool,
 }
 
 /// Carries a schema over to its place in the document, which `base` names. `anything` stands in for one that cannot be.
 pub(super) fn embed(schema: &RawValue, base: &str, anything: Value) -> EmbeddedSchema {
-    match carried(schema, base) {
+    match rewrite_schema(schema, base) {
         Some(schema) => {
             let required = schema.get("required").and_then(Value::as_array);
             let needs_something = required.is_some_and(|required| !required.is_empty());
-            EmbeddedSchema { schema, needs_something }
+            EmbeddedSchema { schema, has_required: needs_something }
         }
-        None => EmbeddedSchema { schema: anything, needs_something: false },
+        None => EmbeddedSchema { schema: anything, has_required: false },
     }
 }
 
-fn carried(schema: &RawValue, base: &str) -> Option<Value> {
+fn rewrite_schema(schema: &RawValue, base: &str) -> Option<Value> {
     if schema.get().len() > LARGEST {
         return None;
     }
@@ -41,7 +41,7 @@ fn carried(schema: &RawValue, base: &str) -> Option<Value> {
         }
     }
     let mut carry = SchemaEmbedder { base, dialect, references: Vec::new() };
-    carry.schema(&mut schema).ok()?;
+    carry.rewrite(&mut schema).ok()?;
     let whole = carry.references.iter().all(|inside| schema.pointer(inside).is_some());
     (whole && jsonschema::draft202012::meta::is_valid(&schema)).then_some(schema)
 }
@@ -72,7 +72,7 @@ struct SchemaEmbedder<'a> {
 }
 
 impl SchemaEmbedder<'_> {
-    fn schema(&mut self, schema: &mut Value) -> Result<(), UnportableSchema> {
+    fn rewrite(&mut self, schema: &mut Value) -> Result<(), UnportableSchema> {
         let Value::Object(members) = schema else { return Ok(()) };
         for key in ["$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$recursiveAnchor"] {
             if members.contains_key(key) {
@@ -80,7 +80,7 @@ impl SchemaEmbedder<'_> {
             }
         }
         if self.dialect == Dialect::Old {
-            modernise(members);
+            modernize(members);
         }
         if let Some(Value::String(reference)) = members.get_mut("$ref") {
             match reference.strip_prefix('#') {
@@ -96,11 +96,11 @@ impl SchemaEmbedder<'_> {
             match key.as_str() {
                 "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
                     let parts = value.as_object_mut().into_iter().flat_map(Map::values_mut);
-                    parts.into_iter().try_for_each(|part| self.schema(part))?;
+                    parts.into_iter().try_for_each(|part| self.rewrite(part))?;
                 }
                 "allOf" | "anyOf" | "oneOf" | "prefixItems" => {
                     let parts = value.as_array_mut().into_iter().flatten();
-                    parts.into_iter().try_for_each(|part| self.schema(part))?;
+                    parts.into_iter().try_for_each(|part| self.rewrite(part))?;
                 }
                 "not"
                 | "if"
@@ -113,7 +113,7 @@ impl SchemaEmbedder<'_> {
                 | "unevaluatedItems"
                 | "unevaluatedProperties"
                 | "contentSchema" => {
-                    self.schema(value)?;
+                    self.rewrite(value)?;
                 }
                 _ => {}
             }
@@ -123,7 +123,7 @@ impl SchemaEmbedder<'_> {
 }
 
 /// Says in 2020-12 what older drafts said otherwise.
-fn modernise(members: &mut Map<String, Value>) {
+fn modernize(members: &mut Map<String, Value>) {
     if members.contains_key("$ref") {
         // Beside a reference, older drafts look at nothing else; only what is referred to may stay.
         members.retain(|key, _| {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn whether_an_empty_object_is_enough_is_known() {
-        let needs = |schema: &Value| embed(&to_raw(schema), "#/x", json!({"type": "object"})).needs_something;
+        let needs = |schema: &Value| embed(&to_raw(schema), "#/x", json!({"type": "object"})).has_required;
         assert!(needs(&json!({"required": ["a"]})));
         assert!(!needs(&json!({"required": []})) && !needs(&json!({})));
     }

@@ -19,8 +19,8 @@ fn tool(name: &str, schema: &Value) -> Tool {
 
 fn documented(tools: Vec<Tool>) -> Value {
     let yard = Yard::with_sources([NativeSource::new("native").tools(tools).into_source()]);
-    let shelf: Arc<[RestTool]> = RestToolCache::default().tools(&yard);
-    document(&shelf.iter().collect::<Vec<_>>())
+    let cached: Arc<[RestTool]> = RestToolCache::default().tools(&yard);
+    document(&cached.iter().collect::<Vec<_>>())
 }
 
 fn references(value: &Value, found: &mut Vec<String>) {

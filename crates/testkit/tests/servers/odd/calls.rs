@@ -60,8 +60,11 @@ async fn progress_comes_and_then_nothing() {
     for mut client in clients("progress-then-silence").await {
         let steady =
             client.begin_watched_call("steady", json!({"steps": 4, "every_ms": 5}), "t").await.finish().await;
-        let steps: Vec<_> =
-            steady.of("notifications/progress").iter().map(|said| said["progress"].clone()).collect();
+        let steps: Vec<_> = steady
+            .notifications("notifications/progress")
+            .iter()
+            .map(|said| said["progress"].clone())
+            .collect();
         assert_eq!((steps, steady.answer.content()), (vec![json!(1), json!(2), json!(3), json!(4)], "done"));
         let mut silence = client.begin_watched_call("silence", json!({"steps": 2, "every_ms": 5}), "t").await;
         for step in [1, 2] {

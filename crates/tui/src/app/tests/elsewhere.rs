@@ -10,7 +10,7 @@ use crate::{KeyPress, UiMessage};
 fn past(number: u8, subject: &str, ended: CallEndReason, error: Option<&str>) -> PastCall {
     PastCall {
         id: ExecutionId::from_bytes([number; 16]),
-        thing: EntryKind::Tool,
+        kind: EntryKind::Tool,
         subject: subject.to_owned(),
         source: Some("files".to_owned()),
         principal: "ann\u{1b}[31m".to_owned(),

@@ -274,8 +274,8 @@ fn results_that_are_none() {
     shows!(stage, "result_of_a_tool_that_failed");
     let mut stage = Stage::usual();
     called(&mut stage);
-    let error =
-        HubError::new(ErrorKind::ConnectionLost, "files went away").suggest("look at its standard error");
+    let error = HubError::new(ErrorKind::ConnectionLost, "files went away")
+        .with_suggestion("look at its standard error");
     stage.fails(error.with_details(json!({"stderr": ["out of memory"]})));
     shows!(stage, "result_of_a_call_that_was_lost");
     let mut stage = Stage::usual();

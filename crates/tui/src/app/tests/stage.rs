@@ -73,9 +73,9 @@ impl Stage {
     /// A yard without servers.
     pub(super) fn empty() -> Self {
         Self::with(UiSettings {
-            call_words: vec!["--config".to_owned(), "yard.toml".to_owned()],
+            call_args: vec!["--config".to_owned(), "yard.toml".to_owned()],
             yard: None,
-            colour: ColorMode::On,
+            color: ColorMode::On,
             folder: "/nowhere".into(),
         })
     }
@@ -116,7 +116,7 @@ impl Stage {
         stage.add("chrome", chrome(), |status| status);
         stage.add("slow", SourceOffer::default(), |status| SourceStatus {
             state: SourceState::Starting,
-            settled: false,
+            startup_complete: false,
             ..status
         });
         stage.add("github", SourceOffer::default(), |status| SourceStatus {

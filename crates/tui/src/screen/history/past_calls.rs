@@ -50,7 +50,7 @@ impl PastCallList {
         canvas.rule(foot, 0);
         let (_, foot) = split_top(inset(foot, 1), 1);
         if let Some(call) = calls.get(self.pick.at) {
-            for (line, text) in about(call, usize::from(foot.width)).iter().enumerate() {
+            for (line, text) in detail_lines(call, usize::from(foot.width)).iter().enumerate() {
                 canvas.text(foot, line, text, theme.plain());
             }
         }
@@ -58,7 +58,7 @@ impl PastCallList {
 }
 
 fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'static> {
-    let (mark, word, style) = verdict(call, theme);
+    let (mark, word, style) = status_label(call, theme);
     let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
     // The marks, the clock, the word and the time that it took.
     let room = width.saturating_sub(2 + 9 + 11 + 12 + 2);
@@ -72,12 +72,12 @@ fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'stati
         Span::raw(" "),
         Span::styled(cell(word, 10), style),
         Span::raw(" "),
-        Span::styled(cell(&format_duration(whole(call.duration)), 12), theme.dim()),
+        Span::styled(cell(&format_duration(truncate_to_millis(call.duration)), 12), theme.dim()),
         Span::styled(clip(&clean(&call.principal), room.saturating_sub(subject)).into_owned(), theme.dim()),
     ])
 }
 
-fn verdict(call: &PastCall, theme: Theme) -> (&'static str, &'static str, Style) {
+fn status_label(call: &PastCall, theme: Theme) -> (&'static str, &'static str, Style) {
     let status = CallStatus::from(call.ended);
     let (mark, style) = match status {
         CallStatus::Running => ("◌", theme.warn()),
@@ -89,13 +89,13 @@ fn verdict(call: &PastCall, theme: Theme) -> (&'static str, &'static str, Style)
 }
 
 /// Durations in whole milliseconds: finer ones are not told everywhere.
-fn whole(duration: Duration) -> Duration {
+fn truncate_to_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-fn about(call: &PastCall, columns: usize) -> Vec<String> {
+fn detail_lines(call: &PastCall, columns: usize) -> Vec<String> {
     let source = call.source.as_ref().map(|source| format!(" of {}", clean(source))).unwrap_or_default();
-    let mut lines = wrap(&format!("{} {}{source}", call.thing.as_str(), clean(&call.subject)), columns);
+    let mut lines = wrap(&format!("{} {}{source}", call.kind.as_str(), clean(&call.subject)), columns);
     let told = [("session", &call.session_id), ("user", &call.user_id)];
     let told = told.into_iter().filter_map(|(word, id)| Some(format!(", {word} {}", clean(id.as_ref()?))));
     lines.push(format!("by {}{}", clean(&call.principal), told.collect::<String>()));

@@ -34,7 +34,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) struct ConnectionPool {
     connector: HttpConnector,
     /// Where to connect to.
-    to: Uri,
+    uri: Uri,
     idle: Mutex<VecDeque<(Instant, Box<PooledConnection>)>>,
 }
 
@@ -52,7 +52,7 @@ impl ConnectionPool {
         connector.set_keepalive(Some(KEEP_ALIVE));
         connector.set_keepalive_interval(Some(KEEP_ALIVE));
         connector.set_keepalive_retries(Some(3));
-        Arc::new(Self { connector, to, idle: Mutex::default() })
+        Arc::new(Self { connector, uri: to, idle: Mutex::default() })
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -76,7 +76,7 @@ impl ConnectionPool {
             match answer.await {
                 Ok(response) => {
                     let lanes = Arc::clone(self);
-                    return Ok(response.map(|body| PooledBody { body, lane: Some(lane), lanes }));
+                    return Ok(response.map(|body| PooledBody { body, connection: Some(lane), pool: lanes }));
                 }
                 Err(mut failed) => match failed.take_message() {
                     // The server closed the connection while nobody used it, and has not seen the request.
@@ -88,7 +88,7 @@ impl ConnectionPool {
     }
 
     async fn connect(&self) -> Result<Box<PooledConnection>, WireError> {
-        let stream = self.connector.clone().oneshot(self.to.clone()).await;
+        let stream = self.connector.clone().oneshot(self.uri.clone()).await;
         let stream = stream.map_err(|error| WireError::Unreachable(root_cause(&error)))?;
         let (sender, connection) =
             handshake(stream).await.map_err(|error| WireError::Unreachable(root_cause(&error)))?;
@@ -104,7 +104,7 @@ impl ConnectionPool {
         idle.pop_back().map(|(_, lane)| lane)
     }
 
-    fn keep(&self, lane: Box<PooledConnection>) {
+    fn put_back(&self, lane: Box<PooledConnection>) {
         let mut idle = self.idle.lock();
         if idle.len() < MOST_IDLE {
             idle.push_back((Instant::now(), lane));
@@ -126,16 +126,16 @@ impl PooledConnection {
 /// The body of an answer. Read to its end, its connection is kept; dropped before, the connection is closed.
 pub(super) struct PooledBody {
     body: Incoming,
-    lane: Option<Box<PooledConnection>>,
-    lanes: Arc<ConnectionPool>,
+    connection: Option<Box<PooledConnection>>,
+    pool: Arc<ConnectionPool>,
 }
 
 impl PooledBody {
     fn finish(&mut self, cx: &mut Context<'_>) {
-        let Some(mut lane) = self.lane.take() else { return };
+        let Some(mut lane) = self.connection.take() else { return };
         lane.drive(cx);
         if lane.connection.is_some() && lane.sender.is_ready() {
-            self.lanes.keep(lane);
+            self.pool.put_back(lane);
         }
     }
 }
@@ -149,7 +149,7 @@ impl Stream for PooledBody {
             // The connection only reads what the body wants, so the body is asked first.
             let mut frame = Pin::new(&mut this.body).poll_frame(cx);
             if frame.is_pending()
-                && let Some(lane) = &mut this.lane
+                && let Some(lane) = &mut this.connection
             {
                 lane.drive(cx);
                 frame = Pin::new(&mut this.body).poll_frame(cx);

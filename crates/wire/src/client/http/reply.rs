@@ -29,7 +29,7 @@ pub(super) struct HttpSender {
 
 /// A server that is reached without TLS, proxy or password.
 struct PlainEndpoint {
-    lanes: Arc<ConnectionPool>,
+    pool: Arc<ConnectionPool>,
     host: HeaderValue,
     path: Uri,
 }
@@ -46,7 +46,7 @@ impl PlainEndpoint {
             None => url.host_str()?.to_owned(),
         };
         let path = Uri::from(to.path_and_query()?.clone());
-        Some(Self { lanes: ConnectionPool::new(to), host: host.try_into().ok()?, path })
+        Some(Self { pool: ConnectionPool::new(to), host: host.try_into().ok()?, path })
     }
 
     async fn send(
@@ -60,7 +60,7 @@ impl PlainEndpoint {
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
         *request.headers_mut() = headers;
-        let (parts, pieces) = self.lanes.send(request).await?.into_parts();
+        let (parts, pieces) = self.pool.send(request).await?.into_parts();
         Ok(HttpReply { status: parts.status, headers: parts.headers, body: ReplyBody::Plain(pieces) })
     }
 }
@@ -87,10 +87,10 @@ impl HttpSender {
             self.redirected.store(true, Ordering::Relaxed);
         }
         // Large, and not for the plain way: what it needs is not carried by every request.
-        Box::pin(self.send_otherwise(method, headers(), body)).await
+        Box::pin(self.send_with_reqwest(method, headers(), body)).await
     }
 
-    async fn send_otherwise(
+    async fn send_with_reqwest(
         &self,
         method: Method,
         headers: HeaderMap,

@@ -37,12 +37,12 @@ async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String,
         url,
         headers: HeaderMap::new(),
         authorization: Default::default(),
-        longest: 10_000,
+        max_message_bytes: 10_000,
         listener: Arc::new(move |said| match said {
             ServerMessage::Notification(notification, _) => hearing.lock().push(notification.method),
             other => hearing.lock().push(format!("{other:?}")),
         }),
-        tape: Default::default(),
+        message_log: Default::default(),
     });
     let params = RawValue::from_string("{}".to_owned()).unwrap();
     let request =

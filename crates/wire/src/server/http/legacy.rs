@@ -13,7 +13,7 @@ use super::charged_response::{ChargedBytes, ChargedResponse, charged_body};
 use super::stream::{KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
 use super::{
     AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, json_response,
-    not_allowed, response_with_body,
+    method_not_allowed, response_with_body,
 };
 use super::{RunningRequest, RunningRequestEvent};
 use crate::header as mirrored;
@@ -21,7 +21,7 @@ use crate::message::{InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, 
 use crate::rpc_error::RpcError;
 use crate::server::client_channel::OutgoingFrame;
 use crate::server::legacy::{
-    answer_here, build_legacy_request, cancelled_request, initialize_result, read_initialize,
+    answer_in_transport, build_legacy_request, cancelled_request, initialize_result, read_initialize,
 };
 use crate::server::session::{InFlightRequest, Session, StandingChannel};
 use crate::server::{RequestTransport, ResponseFuture, RpcResult, Service};
@@ -39,7 +39,7 @@ impl<S: Service> Endpoint<S> {
         headers: HeaderMap,
         packet: Packet,
     ) -> HttpResponse<Body> {
-        if let Packet::One(RpcMessage::Request(request)) = &packet
+        if let Packet::Single(RpcMessage::Request(request)) = &packet
             && request.method == "initialize"
             && !headers.contains_key(mirrored::SESSION)
         {
@@ -51,7 +51,7 @@ impl<S: Service> Endpoint<S> {
         };
         session.touch();
         let (messages, batch) = match packet {
-            Packet::One(message) => (vec![Ok(message)], false),
+            Packet::Single(message) => (vec![Ok(message)], false),
             Packet::Batch(messages) if messages.len() > MOST_IN_BATCH => {
                 let message = format!("a batch of {} messages; the limit is {MOST_IN_BATCH}", messages.len());
                 return error_response(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
@@ -71,18 +71,20 @@ impl<S: Service> Endpoint<S> {
                         session.cancel(&id);
                     }
                 }
-                Ok(RpcMessage::Response(response)) => session.asks.answer(response),
-                Ok(RpcMessage::Request(request)) => match self.start(&session, &caller, &headers, request) {
-                    CallStart::Running(call) => calls.push(call),
-                    CallStart::Answered(text) => done.push(text.into()),
-                },
+                Ok(RpcMessage::Response(response)) => session.pending_requests.complete(response),
+                Ok(RpcMessage::Request(request)) => {
+                    match self.start_legacy_call(&session, &caller, &headers, request) {
+                        CallStart::Running(call) => calls.push(call),
+                        CallStart::Answered(text) => done.push(text.into()),
+                    }
+                }
                 Err(InvalidMessage { id, error }) => done.push(write_error(id.as_ref(), &error).into()),
             }
         }
         if calls.is_empty() && done.is_empty() {
             return empty_response(StatusCode::ACCEPTED);
         }
-        self.answer_all(&session, &caller, calls, done, batch, AcceptHeader::read(&headers)).await
+        self.answer_legacy_calls(&session, &caller, calls, done, batch, AcceptHeader::read(&headers)).await
     }
 
     fn initialize(&self, caller: S::Caller, request: &RpcRequest) -> HttpResponse<Body> {
@@ -94,25 +96,25 @@ impl<S: Service> Endpoint<S> {
         let session_id = match toolyard_random::hex_id() {
             Ok(id) => id,
             // A session id that can be guessed would let others in.
-            Err(error) => return refuse_session(&request.id, &error.to_string()),
+            Err(error) => return session_unavailable(&request.id, &error.to_string()),
         };
         // Another request of the same caller may take the place that was made for this one.
         let charge = loop {
             match self.service.charge_session(&caller) {
-                Err(_) if self.roster.close_idlest_of(&caller) => {}
+                Err(_) if self.registry.close_idlest(&caller) => {}
                 charged => break charged,
             }
         };
         let charge = match charge {
             Ok(charge) => charge,
-            Err(error) => return refuse_session(&request.id, &error.message),
+            Err(error) => return session_unavailable(&request.id, &error.message),
         };
         let streams = ResumableStreams::new(self.settings.retention.clone());
         let standing = StandingChannel::Streams(StandingStreams::new(&streams));
         let session = Session::new(session_id, version, client, standing, streams).with_charge(charge);
         let id = HeaderValue::from_str(session.id());
-        if !self.roster.add(caller, Arc::new(session)) {
-            return refuse_session(&request.id, "too many sessions are in use");
+        if !self.registry.add(caller, Arc::new(session)) {
+            return session_unavailable(&request.id, "too many sessions are in use");
         }
         let answer = Ok(initialize_result(version, &about));
         let mut response = json_response(StatusCode::OK, write_outcome(&request.id, &answer));
@@ -134,11 +136,11 @@ impl<S: Service> Endpoint<S> {
         if version.is_some_and(|version| version.is_none_or(|version| version.era() != Era::Legacy)) {
             return Err(wrong(StatusCode::BAD_REQUEST, "a session cannot speak this protocol version"));
         }
-        let session = id.to_str().ok().and_then(|id| self.roster.get(id, caller));
+        let session = id.to_str().ok().and_then(|id| self.registry.get(id, caller));
         session.ok_or_else(|| wrong(StatusCode::NOT_FOUND, "no such session: send initialize again"))
     }
 
-    fn start(
+    fn start_legacy_call(
         &self,
         session: &Arc<Session>,
         caller: &S::Caller,
@@ -146,16 +148,16 @@ impl<S: Service> Endpoint<S> {
         request: RpcRequest,
     ) -> CallStart {
         let id = request.id.clone();
-        if let Some(answer) = answer_here(session, &request) {
+        if let Some(answer) = answer_in_transport(session, &request) {
             return CallStart::Answered(write_outcome(&id, &answer));
         }
-        let Some(in_flight) = session.begin(&id) else {
+        let Some(in_flight) = session.begin_request(&id) else {
             let error = RpcError::invalid_request("a request with this id is still being worked on");
             return CallStart::Answered(write_error(Some(&id), &error));
         };
         let transport = RequestTransport::Http(Arc::new(headers.clone()));
         let (service, closing, caller) = (Arc::clone(&self.service), self.closing.clone(), caller.clone());
-        let running = RunningRequest::start(Some(Arc::clone(&session.asks)), |outlet| {
+        let running = RunningRequest::start(Some(Arc::clone(&session.pending_requests)), |outlet| {
             match build_legacy_request(session, request, caller, outlet, transport, closing) {
                 Ok(inbound) => Box::pin(service.handle(inbound)) as ResponseFuture,
                 Err(error) => Box::pin(async move { Err(error) }),
@@ -165,7 +167,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Answers as JSON if nothing is said before the answers are there, else as a stream.
-    async fn answer_all(
+    async fn answer_legacy_calls(
         self: &Arc<Self>,
         session: &Arc<Session>,
         caller: &S::Caller,
@@ -180,14 +182,14 @@ impl<S: Service> Endpoint<S> {
         }
         if !accepts.events {
             for call in &mut calls {
-                if let Some(answer) = call.answer().await {
+                if let Some(answer) = call.wait_for_response().await {
                     done.push(self.charge_response(caller, &call.id, &answer));
                 }
             }
-            return as_json(done, batch);
+            return legacy_json_response(done, batch);
         }
         if calls.is_empty() && accepts.json {
-            return as_json(done, batch);
+            return legacy_json_response(done, batch);
         }
         let mut said = Vec::new();
         if accepts.json
@@ -195,9 +197,12 @@ impl<S: Service> Endpoint<S> {
             && !batch
             && let [call] = calls.as_mut_slice()
         {
-            match call.step(self.settings.patience).await {
+            match call.next_event(self.settings.stream_after).await {
                 Some(RunningRequestEvent::Response(answer)) => {
-                    return as_json(vec![self.charge_response(caller, &call.id, &answer)], batch);
+                    return legacy_json_response(
+                        vec![self.charge_response(caller, &call.id, &answer)],
+                        batch,
+                    );
                 }
                 Some(RunningRequestEvent::Outgoing(first)) => said.push(first),
                 Some(RunningRequestEvent::Idle) => {}
@@ -208,8 +213,9 @@ impl<S: Service> Endpoint<S> {
         let prime = session.version().primes_streams().then_some(RETRY);
         let body = stream.body(None, prime);
         let (endpoint, caller) = (Arc::clone(self), caller.clone());
-        let come_back = self.settings.come_back;
-        let pumps = StreamPump { endpoint, caller, session: Arc::clone(session), stream, come_back };
+        let come_back = self.settings.resume_timeout;
+        let pumps =
+            StreamPump { endpoint, caller, session: Arc::clone(session), stream, resume_timeout: come_back };
         self.tasks.spawn(pumps.run(calls, done, said));
         event_stream_response(body)
     }
@@ -219,7 +225,7 @@ impl<S: Service> Endpoint<S> {
         let modern =
             headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
         if modern.is_some_and(|version| version.era() == Era::Modern) {
-            return not_allowed();
+            return method_not_allowed();
         }
         let session = match self.session(caller, headers) {
             Ok(session) => session,
@@ -231,7 +237,7 @@ impl<S: Service> Endpoint<S> {
         }
         session.touch();
         let prime = session.version().primes_streams().then_some(RETRY);
-        let Some(standing) = session.standing_streams() else { return not_allowed() };
+        let Some(standing) = session.standing_streams() else { return method_not_allowed() };
         if self.closing.is_cancelled() {
             return empty_response(StatusCode::SERVICE_UNAVAILABLE);
         }
@@ -252,7 +258,7 @@ impl<S: Service> Endpoint<S> {
     pub(super) fn delete(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
         match self.session(caller, headers) {
             Ok(session) => {
-                self.roster.remove(session.id());
+                self.registry.remove(session.id());
                 empty_response(StatusCode::NO_CONTENT)
             }
             Err(refused) => refused,
@@ -261,7 +267,7 @@ impl<S: Service> Endpoint<S> {
 }
 
 /// No session could be opened; trying again later may help.
-fn refuse_session(id: &RequestId, why: &str) -> HttpResponse<Body> {
+fn session_unavailable(id: &RequestId, why: &str) -> HttpResponse<Body> {
     let error = RpcError::new(crate::rpc_error::code::INTERNAL, why);
     let mut response = error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
     response.headers_mut().insert("retry-after", HeaderValue::from_static("5"));
@@ -281,15 +287,15 @@ struct LegacyCall {
 
 impl LegacyCall {
     /// The next step, or nothing once the client has cancelled it: a cancelled request has no answer.
-    async fn step(&mut self, patience: Duration) -> Option<RunningRequestEvent> {
+    async fn next_event(&mut self, patience: Duration) -> Option<RunningRequestEvent> {
         let cancel: &CancellationToken = &self.in_flight.cancel;
-        cancel.run_until_cancelled(self.running.step(patience)).await
+        cancel.run_until_cancelled(self.running.next_event(patience)).await
     }
 
     /// The answer alone, for a client that reads nothing else.
-    async fn answer(&mut self) -> Option<RpcResult> {
+    async fn wait_for_response(&mut self) -> Option<RpcResult> {
         loop {
-            if let RunningRequestEvent::Response(answer) = self.step(KEEP_ALIVE).await? {
+            if let RunningRequestEvent::Response(answer) = self.next_event(KEEP_ALIVE).await? {
                 return Some(answer);
             }
         }
@@ -302,7 +308,7 @@ struct StreamPump<S: Service> {
     caller: S::Caller,
     session: Arc<Session>,
     stream: Arc<ResumableStream>,
-    come_back: Duration,
+    resume_timeout: Duration,
 }
 
 impl<S: Service> StreamPump<S> {
@@ -312,23 +318,23 @@ impl<S: Service> StreamPump<S> {
                 self.stream.push(answer).await;
             }
             for said in said {
-                self.say(said).await;
+                self.send_frame(said).await;
             }
             futures_util::future::join_all(calls.into_iter().map(|call| self.pump(call))).await;
         };
         tokio::select! {
             _ = all => {}
             // Nobody came back for the answer: dropping the calls cancels them.
-            () = self.stream.wait_abandoned(self.come_back) => {}
+            () = self.stream.wait_until_abandoned(self.resume_timeout) => {}
         }
         self.stream.end();
         self.session.streams.evict_ended();
     }
 
     async fn pump(&self, mut call: LegacyCall) {
-        while let Some(step) = call.step(KEEP_ALIVE).await {
+        while let Some(step) = call.next_event(KEEP_ALIVE).await {
             match step {
-                RunningRequestEvent::Outgoing(said) => self.say(said).await,
+                RunningRequestEvent::Outgoing(said) => self.send_frame(said).await,
                 RunningRequestEvent::Idle => {}
                 RunningRequestEvent::Response(answer) => {
                     self.stream.push(self.endpoint.charge_response(&self.caller, &call.id, &answer)).await;
@@ -336,23 +342,23 @@ impl<S: Service> StreamPump<S> {
                 }
             }
         }
-        for parting in call.running.give_up() {
-            self.say(parting).await;
+        for parting in call.running.cancel() {
+            self.send_frame(parting).await;
         }
     }
 
-    async fn say(&self, said: OutgoingFrame) {
+    async fn send_frame(&self, said: OutgoingFrame) {
         match said {
             OutgoingFrame::Message(message) => self.stream.push(message).await,
             OutgoingFrame::Pause { retry, returned } if self.session.version().primes_streams() => {
-                self.stream.hang_up(retry, returned);
+                self.stream.disconnect_reader(retry, returned);
             }
             OutgoingFrame::Pause { .. } => {}
         }
     }
 }
 
-fn as_json(mut answers: Vec<ChargedResponse>, batch: bool) -> HttpResponse<Body> {
+fn legacy_json_response(mut answers: Vec<ChargedResponse>, batch: bool) -> HttpResponse<Body> {
     let ok = |body| response_with_body(StatusCode::OK, Some("application/json"), body);
     if batch && !answers.is_empty() {
         // A bracket or comma before each answer, and a bracket at the end.

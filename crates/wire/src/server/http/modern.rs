@@ -47,15 +47,15 @@ impl<S: Service> Endpoint<S> {
             let error = RpcError::invalid_request("answers are application/json or text/event-stream");
             return error_response(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
         }
-        let running = match self.begin(caller.clone(), headers, request) {
+        let running = match self.start_modern_request(caller.clone(), headers, request) {
             Ok(running) => running,
             Err(error) => return error_response(status(&error), Some(&id), &error),
         };
-        self.answer(running, caller, id, accepts).await
+        self.answer_modern_request(running, caller, id, accepts).await
     }
 
     /// Checks what the protocol asks of every modern request, in the order in which it wants it reported.
-    fn begin(
+    fn start_modern_request(
         &self,
         caller: S::Caller,
         headers: HeaderMap,
@@ -76,16 +76,16 @@ impl<S: Service> Endpoint<S> {
         }))
     }
 
-    async fn answer(
+    async fn answer_modern_request(
         self: &Arc<Self>,
         mut running: RunningRequest,
         caller: S::Caller,
         id: RequestId,
         accepts: AcceptHeader,
     ) -> HttpResponse<Body> {
-        let patience = if accepts.json { self.settings.patience } else { std::time::Duration::ZERO };
+        let patience = if accepts.json { self.settings.stream_after } else { std::time::Duration::ZERO };
         let first = loop {
-            match running.step(patience).await {
+            match running.next_event(patience).await {
                 RunningRequestEvent::Response(answer) if accepts.json => {
                     let status = answer.as_ref().err().map_or(StatusCode::OK, status);
                     let body = charged_body(self.charge_response(&caller, &id, &answer));
@@ -98,7 +98,7 @@ impl<S: Service> Endpoint<S> {
         };
         let (endpoint, _token) = (Arc::clone(self), self.tasks.token());
         let (next, pieces) = (Some(first), VecDeque::new());
-        let said = ResponseStream { running, endpoint, caller, id, next, over: false, pieces, _token };
+        let said = ResponseStream { running, endpoint, caller, id, next, ended: false, pieces, _token };
         event_stream_response(Body::from_stream(unfold(said, |mut said| async move {
             let bytes = said.next().await?;
             Some((Ok::<_, Infallible>(bytes), said))
@@ -113,7 +113,7 @@ struct ResponseStream<S: Service> {
     caller: S::Caller,
     id: RequestId,
     next: Option<RunningRequestEvent>,
-    over: bool,
+    ended: bool,
     /// The rest of the answer, which is sent in pieces.
     pieces: VecDeque<Bytes>,
     _token: TaskTrackerToken,
@@ -121,12 +121,12 @@ struct ResponseStream<S: Service> {
 
 impl<S: Service> ResponseStream<S> {
     async fn next(&mut self) -> Option<Bytes> {
-        if self.over {
+        if self.ended {
             return self.pieces.pop_front();
         }
         let step = match self.next.take() {
             Some(step) => step,
-            None => self.running.step(KEEP_ALIVE).await,
+            None => self.running.next_event(KEEP_ALIVE).await,
         };
         Some(match step {
             RunningRequestEvent::Outgoing(OutgoingFrame::Message(message)) => event(&message),
@@ -134,7 +134,7 @@ impl<S: Service> ResponseStream<S> {
                 Bytes::from_static(COMMENT)
             }
             RunningRequestEvent::Response(answer) => {
-                self.over = true;
+                self.ended = true;
                 let held = self.endpoint.charge_response(&self.caller, &self.id, &answer);
                 self.pieces.extend(event_chunks("data: ", held.into()));
                 return self.pieces.pop_front();

@@ -80,7 +80,7 @@ struct Inner {
     reader: u64,
     unread_since: Option<Instant>,
     ended: bool,
-    hang_up: Option<Duration>,
+    disconnect_retry: Option<Duration>,
     /// Notified when the reader that was hung up on is back.
     returned: Option<Arc<Notify>>,
 }
@@ -119,7 +119,7 @@ impl ResumableStream {
     }
 
     /// Adds a message without ever waiting; the oldest is forgotten where there are too many.
-    pub(crate) fn push_or_forget(&self, message: String) {
+    pub(crate) fn push_lossy(&self, message: String) {
         {
             let mut inner = self.lock();
             if inner.next - inner.unread >= MOST_UNREAD {
@@ -136,10 +136,10 @@ impl ResumableStream {
     }
 
     /// Ends the reader's connection but not the stream. `returned` is notified when there is a reader again.
-    pub(crate) fn hang_up(&self, retry: Duration, returned: Arc<Notify>) {
+    pub(crate) fn disconnect_reader(&self, retry: Duration, returned: Arc<Notify>) {
         {
             let mut inner = self.lock();
-            inner.hang_up = Some(retry);
+            inner.disconnect_retry = Some(retry);
             inner.returned = Some(returned);
         }
         self.changed.notify_waiters();
@@ -150,7 +150,7 @@ impl ResumableStream {
     }
 
     /// Completes once nobody has been reading for this long.
-    pub(crate) async fn wait_abandoned(&self, patience: Duration) {
+    pub(crate) async fn wait_until_abandoned(&self, patience: Duration) {
         loop {
             let changed = self.changed.notified();
             let since = self.lock().unread_since;
@@ -169,7 +169,7 @@ impl ResumableStream {
             let mut inner = self.lock();
             inner.reader += 1;
             inner.unread_since = None;
-            inner.hang_up = None;
+            inner.disconnect_retry = None;
             if let Some(returned) = inner.returned.take() {
                 returned.notify_one();
             }
@@ -234,7 +234,7 @@ impl Reader {
                 return Some(piece);
             }
             let changed = stream.changed.notified();
-            if let Some(given) = self.take() {
+            if let Some(given) = self.next_chunk() {
                 stream.changed.notify_waiters();
                 return given;
             }
@@ -246,7 +246,7 @@ impl Reader {
     }
 
     /// The next event or its first piece, or the end; nothing while there is nothing to say.
-    fn take(&mut self) -> Option<Option<Bytes>> {
+    fn next_chunk(&mut self) -> Option<Option<Bytes>> {
         let mut inner = self.stream.lock();
         if inner.reader != self.generation {
             return Some(None);
@@ -267,7 +267,7 @@ impl Reader {
             self.pieces.extend(event_chunks(&format!("id: {}-{number}\ndata: ", self.stream.number), held));
             return Some(self.pieces.pop_front());
         }
-        if let Some(retry) = inner.hang_up.take() {
+        if let Some(retry) = inner.disconnect_retry.take() {
             inner.reader += 1;
             inner.unread_since = Some(Instant::now());
             return Some(Some(format!("retry: {}\n\n", retry.as_millis()).into()));
@@ -301,7 +301,7 @@ impl Drop for Reader {
 #[derive(Debug, Default)]
 pub(crate) struct ResumableStreams {
     next: AtomicU64,
-    kept: Mutex<VecDeque<Arc<ResumableStream>>>,
+    streams: Mutex<VecDeque<Arc<ResumableStream>>>,
     retention: Retention,
 }
 
@@ -346,7 +346,7 @@ impl ResumableStreams {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ResumableStream>>> {
-        self.kept.lock()
+        self.streams.lock()
     }
 }
 
@@ -383,7 +383,7 @@ impl StandingStreams {
     /// Says something on the newest that is read. An older one may be of a connection that broke unnoticed.
     pub(crate) fn announce(&self, message: String) {
         let newest = self.lock().iter().rev().find(|stream| stream.has_reader()).cloned();
-        newest.as_ref().unwrap_or(&self.first).push_or_forget(message);
+        newest.as_ref().unwrap_or(&self.first).push_lossy(message);
     }
 
     pub(crate) fn has_reader(&self) -> bool {
@@ -462,20 +462,26 @@ mod tests {
         let body = stream.body(None, None);
         let patience = Duration::from_secs(30);
         assert!(
-            tokio::time::timeout(Duration::from_secs(100), stream.wait_abandoned(patience)).await.is_err()
+            tokio::time::timeout(Duration::from_secs(100), stream.wait_until_abandoned(patience))
+                .await
+                .is_err()
         );
         drop(body);
         assert!(
-            tokio::time::timeout(Duration::from_secs(29), stream.wait_abandoned(patience)).await.is_err()
+            tokio::time::timeout(Duration::from_secs(29), stream.wait_until_abandoned(patience))
+                .await
+                .is_err()
         );
-        assert!(tokio::time::timeout(Duration::from_secs(2), stream.wait_abandoned(patience)).await.is_ok());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(2), stream.wait_until_abandoned(patience)).await.is_ok()
+        );
     }
 
     #[tokio::test]
     async fn announcements_nobody_reads_do_not_pile_up() {
         let stream = ResumableStream::new(0, Retention::default());
         for n in 0..10_000 {
-            stream.push_or_forget(n.to_string());
+            stream.push_lossy(n.to_string());
         }
         assert!(stream.lock().events.len() <= 257, "{} kept", stream.lock().events.len());
         let mut body = stream.body(None, None);
@@ -511,7 +517,7 @@ mod tests {
         let stream = ResumableStream::new(1, Retention::default());
         let mut body = stream.body(None, None);
         let returned = std::sync::Arc::<tokio::sync::Notify>::default();
-        stream.hang_up(Duration::from_secs(9), std::sync::Arc::clone(&returned));
+        stream.disconnect_reader(Duration::from_secs(9), std::sync::Arc::clone(&returned));
         assert_eq!(read(&mut body).await, "retry: 9000\n\n");
         assert!(body.frame().await.is_none());
         let wait = Duration::from_secs(5);
