@@ -115,7 +115,7 @@ pub(crate) struct ServeArgs {
     pub(crate) auth: Option<AuthArg>,
 
     /// The token that clients must send; made afresh at every start if there is none.
-    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
 
     /// Print the address and the token as JSON on standard output once they are known.
@@ -310,7 +310,7 @@ pub(crate) struct TypesArgs {
     pub(crate) url: Option<reqwest::Url>,
 
     /// The token for that yard.
-    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
 
     /// The file to write; standard output if none is said.
@@ -325,7 +325,7 @@ pub(crate) struct WatchArgs {
     pub(crate) url: reqwest::Url,
 
     /// The token for that yard.
-    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true)]
+    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
 
     /// Print every event as one line of JSON.
@@ -383,6 +383,18 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_token_may_start_with_a_dash() {
+        let words: [&[&str]; 4] = [&["serve"], &["watch"], &["types", "--lang", "ts"], &["ui"]];
+        for verb in words {
+            let arguments = [&["toolyard"], verb, &["--token", "-Sx"]].concat();
+            let parsed = Args::command().try_get_matches_from(&arguments);
+            let parsed = parsed.unwrap_or_else(|error| panic!("{verb:?}: {error}"));
+            let (_, verb) = parsed.subcommand().unwrap();
+            assert_eq!(verb.get_one::<String>("token").map(String::as_str), Some("-Sx"));
+        }
     }
 
     #[test]

@@ -13,9 +13,14 @@ use toolyard_hub::Timestamp;
 use crate::args::NewTokenArgs;
 use crate::{Exit, terminal};
 
-/// 256 bits from the system.
+/// 256 bits from the system. Does not start with a dash, which command lines would take for an option.
 pub(crate) fn generate() -> anyhow::Result<String> {
-    Ok(URL_SAFE_NO_PAD.encode(toolyard_random::bytes::<32>()?))
+    loop {
+        let token = URL_SAFE_NO_PAD.encode(toolyard_random::bytes::<32>()?);
+        if !token.starts_with('-') {
+            return Ok(token);
+        }
+    }
 }
 
 /// Makes a token and prints it once, with the lines for the configuration. Nothing is written to a file.
@@ -143,6 +148,14 @@ mod tests {
     fn made(arguments: &[&str]) -> Result<NewToken, String> {
         let args = NewTokenArgs::parse_from(std::iter::once(&"new").chain(arguments));
         NewToken::new(args, "secret", UNIX_EPOCH + Duration::from_secs(1_705_314_600))
+    }
+
+    #[test]
+    fn a_generated_token_is_never_taken_for_an_option() {
+        // One in 64 would start with a dash.
+        for _ in 0..1_000 {
+            assert!(!generate().unwrap().starts_with('-'));
+        }
     }
 
     #[test]

@@ -23,7 +23,13 @@ pub(crate) struct UiArgs {
     pub(crate) yard: Option<reqwest::Url>,
 
     /// The token for that yard.
-    #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true, help_heading = "Which servers")]
+    #[arg(
+        long,
+        env = "TOOLYARD_TOKEN",
+        hide_env_values = true,
+        allow_hyphen_values = true,
+        help_heading = "Which servers"
+    )]
     pub(crate) token: Option<String>,
 }
 
