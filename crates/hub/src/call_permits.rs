@@ -49,7 +49,7 @@ impl CallPermits {
         slot
     }
 
-    /// Frees the places until [`SteppedOut::step_in`].
+    /// Releases the permits until [`PermitRelease::reacquire`].
     pub(crate) fn release(&self) -> PermitRelease {
         let mut state = self.lock();
         state.open_questions += 1;

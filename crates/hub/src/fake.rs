@@ -56,7 +56,7 @@ impl ScriptedSource {
         Self::with_boxed_handler(name, offer, move |call| Box::pin(work(call)))
     }
 
-    /// Like [`Self::working`], but the function itself may panic, before there is a future.
+    /// Like [`Self::with_handler`], but the function itself may panic, before there is a future.
     pub(crate) fn with_boxed_handler(
         name: &str,
         offer: SourceOffer,

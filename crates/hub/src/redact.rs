@@ -102,7 +102,7 @@ impl Redaction {
         self.substrings.iter().any(|word| joined.contains(word.as_str())) || has_secret_word(key)
     }
 
-    /// JSON on one line, with the secrets hidden: values by their keys, texts as [`Self::text`] does. The text must be
+    /// JSON on one line, with the secrets hidden: values by their keys, texts as [`Self::redact_text`] does. The text must be
     /// JSON, or the beginning of some; of other text nothing is promised but that nothing breaks.
     pub fn redact_json(&self, json: &str) -> String {
         json::redact(self, json)

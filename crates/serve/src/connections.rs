@@ -384,7 +384,7 @@ impl ConnectionState {
         Some(self.table.upgrade()?.limits.trusted_proxies.clone())
     }
 
-    /// A request has come; it is being answered until [`ConnectionState::request_ended`].
+    /// A request has come; it is being answered until [`ConnectionState::end_request`].
     pub(crate) fn begin_request(&self, has_body: bool) {
         self.body_read.store(!has_body, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::Relaxed);

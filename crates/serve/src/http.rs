@@ -59,7 +59,7 @@ pub struct HttpServer {
 /// # use toolyard_hub::Yard;
 /// # async fn serve(yard: std::sync::Arc<Yard>) -> Result<(), toolyard_serve::ServeError> {
 /// let server = toolyard_serve::http(yard).await?;
-/// println!("{}", server.page());
+/// println!("{}", server.page_url());
 /// server.serve_until(async { drop(tokio::signal::ctrl_c().await) }).await;
 /// # Ok(())
 /// # }

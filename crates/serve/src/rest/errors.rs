@@ -1,5 +1,5 @@
-//! Errors of the hub in the words of REST: the one table of this front, and how a failure looks. Whoever finds out that
-//! something is wrong makes a [`Failure`]; only `answer.rs` turns it into bytes.
+//! Hub errors as REST errors: the table of codes and statuses, and the shape of an error response. Handlers return a
+//! [`RestError`]; only `response.rs` turns it into bytes.
 
 use std::time::Duration;
 

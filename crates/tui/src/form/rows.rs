@@ -4,7 +4,7 @@ use super::node::{FormNode, FormNodeKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FormRow {
-    /// The way from the root to the field; for [`Role::Add`] to the list.
+    /// The path from the root to the field, or to the list for [`FormRowKind::Add`].
     pub(super) path: Vec<usize>,
     pub(super) pointer: String,
     pub(super) role: FormRowKind,

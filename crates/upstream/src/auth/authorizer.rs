@@ -134,7 +134,7 @@ impl Authorizer {
         }
     }
 
-    /// Does what it takes so that a request that was challenged may be sent again. `seen` is what [`Self::seen`] was
+    /// Does what it takes so that a request that was challenged may be sent again. `seen` is what [`Self::token_generation`] was
     /// before it was sent.
     pub(crate) async fn answer_challenge(&self, challenge: &Challenge, seen: u64) -> Result<(), AuthError> {
         let AuthMethod::OAuth { key, resource, oauth } = &self.method else {
