@@ -102,7 +102,7 @@ impl AuditLog {
                     ErrorKind::CannotConnect,
                     "calls are refused, because they cannot be put on record",
                 )
-                .with_suggestion("whoever runs this yard finds the reason in its log"))
+                .with_suggestion("the log of this yard has the reason"))
             }
             AuditFailurePolicy::Refuse | AuditFailurePolicy::Continue => Ok(()),
         }

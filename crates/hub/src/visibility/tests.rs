@@ -165,8 +165,8 @@ fn counters_and_log_lines_follow_the_lists() {
     {
         assert_eq!([&git, &log, &all].map(|visibility| visibility.sees_log_line(source)), expected);
     }
-    let nobody = yard.visibility(&principal_with(&["read"]));
-    assert!(!nobody.sees_counter("git", "mcp__git__log") && !nobody.sees_log_line(Some("git")));
+    let reader = yard.visibility(&principal_with(&["read"]));
+    assert!(!reader.sees_counter("git", "mcp__git__log") && !reader.sees_log_line(Some("git")));
 }
 
 #[test]

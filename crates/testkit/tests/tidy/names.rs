@@ -1,6 +1,6 @@
 //! Names: a type that is visible outside its module has a name of its own, and nothing is named by a private metaphor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use proc_macro2::Span;
 use syn::{Attribute, Ident, ImplItem, Item, TraitItem, Visibility};
@@ -112,58 +112,27 @@ fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
 }
 
 fn definitions(files: &[File]) -> Vec<Definition> {
-    let mut found = Vec::new();
-    for file in shipped(files) {
-        // What does not parse does not build, so cargo says why.
-        if let Ok(parsed) = syn::parse_file(&file.text) {
-            collect(&file.path, &parsed.items, &mut found);
-        }
-    }
-    found
-}
-
-fn collect(path: &str, items: &[Item], found: &mut Vec<Definition>) {
-    let mut add = |attributes: &[Attribute], visibility: &Visibility, name: &Ident| {
+    collect(files, |path, item, found| {
+        let (attributes, visibility, name) = match item {
+            Item::Struct(item) => (&item.attrs, &item.vis, &item.ident),
+            Item::Enum(item) => (&item.attrs, &item.vis, &item.ident),
+            Item::Union(item) => (&item.attrs, &item.vis, &item.ident),
+            Item::Trait(item) => (&item.attrs, &item.vis, &item.ident),
+            Item::Type(item) => (&item.attrs, &item.vis, &item.ident),
+            _ => return,
+        };
         if !is_for_tests(attributes) {
-            let (place, is_visible) = (at(path, name.span()), !matches!(visibility, Visibility::Inherited));
-            found.push(Definition { name: name.to_string(), place, is_visible });
+            let is_visible = !matches!(visibility, Visibility::Inherited);
+            found.push(Definition { name: name.to_string(), place: at(path, name.span()), is_visible });
         }
-    };
-    for item in items {
-        match item {
-            Item::Struct(item) => add(&item.attrs, &item.vis, &item.ident),
-            Item::Enum(item) => add(&item.attrs, &item.vis, &item.ident),
-            Item::Union(item) => add(&item.attrs, &item.vis, &item.ident),
-            Item::Trait(item) => add(&item.attrs, &item.vis, &item.ident),
-            Item::Type(item) => add(&item.attrs, &item.vis, &item.ident),
-            _ => {}
-        }
-    }
-    for item in items {
-        if let Item::Mod(module) = item
-            && let Some((_, items)) = &module.content
-            && !is_for_tests(&module.attrs)
-        {
-            collect(path, items, found);
-        }
-    }
-}
-
-fn functions(files: &[File]) -> Vec<Function> {
-    let mut found = Vec::new();
-    for file in shipped(files) {
-        if let Ok(parsed) = syn::parse_file(&file.text) {
-            collect_functions(&file.path, &parsed.items, &mut found);
-        }
-    }
-    found
+    })
 }
 
 /// Without implementations of traits: their methods are named where the trait is.
-fn collect_functions(path: &str, items: &[Item], found: &mut Vec<Function>) {
-    let mut add =
-        |name: &Ident| found.push(Function { name: name.to_string(), place: at(path, name.span()) });
-    for item in items {
+fn functions(files: &[File]) -> Vec<Function> {
+    collect(files, |path, item, found| {
+        let mut add =
+            |name: &Ident| found.push(Function { name: name.to_string(), place: at(path, name.span()) });
         match item {
             Item::Fn(function) => add(&function.sig.ident),
             Item::Impl(block) if block.trait_.is_none() => {
@@ -182,15 +151,27 @@ fn collect_functions(path: &str, items: &[Item], found: &mut Vec<Function>) {
             }
             _ => {}
         }
-    }
-    for item in items {
-        if let Item::Mod(module) = item
-            && let Some((_, items)) = &module.content
-            && !is_for_tests(&module.attrs)
-        {
-            collect_functions(path, items, found);
+    })
+}
+
+/// What `add` finds in each item of the shipped files, without modules of tests.
+fn collect<T>(files: &[File], add: impl Fn(&str, &Item, &mut Vec<T>)) -> Vec<T> {
+    let mut found = Vec::new();
+    for file in shipped(files) {
+        // A file that does not parse does not build either, and cargo reports why.
+        let Ok(parsed) = syn::parse_file(&file.text) else { continue };
+        let mut pending: VecDeque<&Item> = parsed.items.iter().collect();
+        while let Some(item) = pending.pop_front() {
+            add(&file.path, item, &mut found);
+            if let Item::Mod(module) = item
+                && let Some((_, items)) = &module.content
+                && !is_for_tests(&module.attrs)
+            {
+                pending.extend(items);
+            }
         }
     }
+    found
 }
 
 fn is_for_tests(attributes: &[Attribute]) -> bool {
