@@ -1,4 +1,4 @@
-"""An MCP server over stdio that costs next to nothing: what a client costs can be seen beside it."""
+"""A minimal MCP server over stdio. Its own cost is negligible, so measurements show the cost of the client."""
 
 import json
 import sys

@@ -12,7 +12,7 @@ export default defineConfig({
     outDir: "../crates/serve/assets",
     emptyOutDir: true,
     target: "es2022",
-    // A data: address would need more in the content security policy than the icon does.
+    // Inlined data: URLs would require a weaker content security policy than the icon does.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
@@ -22,7 +22,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     environment: "node",
-    // Browsers can keep numbers as they were written; Node only from version 22 on without being told.
+    // Browsers support JSON.rawJSON; Node before version 22 needs a flag for it.
     execArgv: "rawJSON" in JSON ? [] : ["--harmony-json-parse-with-source"],
   },
 });

@@ -1,4 +1,4 @@
-// A browser whose every page is watched: nothing may leave the origin, break the page's security policy, or go wrong unseen.
+// A browser that records hidden errors on every page: requests to other origins, policy violations, and exceptions.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { chromium } from "playwright-core";
@@ -8,7 +8,7 @@ const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync",
 ];
-/** How long anything may take before it is taken to be missing: long, because others may be using the machine. */
+/** Timeout in milliseconds, long enough for a busy machine. */
 export const PATIENCE = 20_000;
 export const NARROW = { width: 360, height: 740 };
 export const WIDE = { width: 1280, height: 800 };
@@ -19,7 +19,7 @@ export class Tally {
   /** The names of the checks that passed. */
   seen = [];
 
-  /** Runs one check. Whatever it throws is why it failed, and the next one goes on. */
+  /** Runs one check. An exception is a failure; the next check still runs. */
   async check(what, body) {
     try {
       await body();
@@ -46,22 +46,22 @@ export async function launch() {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
 }
 
-/** A window of its own, with nothing kept from before. Pages that others open, at addresses in `elsewhere`, are not ours. */
+/** Returns a new browser context and its list of hidden errors. Links may open the origins in `elsewhere` in new tabs. */
 export async function visitor(browser, origin, options = {}) {
   const context = await browser.newContext({ viewport: WIDE, permissions: ["clipboard-read", "clipboard-write"], ...options });
   context.setDefaultTimeout(PATIENCE);
   const wrong = [];
   const elsewhere = new Set();
   context.on("request", (request) => {
-    const { protocol, origin: asked } = new URL(request.url());
-    if (protocol === "data:" || protocol === "blob:" || asked === origin) return;
-    // The page itself asks for nothing elsewhere; a link may lead there, in a tab of its own.
-    if (!elsewhere.has(asked) || !inOtherTab(request, origin)) wrong.push(`asked for ${request.url()}`);
+    const { protocol, origin: target } = new URL(request.url());
+    if (protocol === "data:" || protocol === "blob:" || target === origin) return;
+    // The page itself must not send requests to other origins. A link may open one in a new tab.
+    if (!elsewhere.has(target) || !inOtherTab(request, origin)) wrong.push(`requested ${request.url()}`);
   });
   context.on("page", (page) => {
     page.on("pageerror", (error) => wrong.push(`threw ${error.message}`));
     page.on("console", (line) => {
-      if (/content security policy|refused to|\[vue/i.test(line.text())) wrong.push(`said ${line.text()}`);
+      if (/content security policy|refused to|\[vue/i.test(line.text())) wrong.push(`logged ${line.text()}`);
     });
     page.on("websocket", (socket) => {
       if (new URL(socket.url()).host !== new URL(origin).host) wrong.push(`opened ${socket.url()}`);
@@ -77,38 +77,38 @@ function inOtherTab(request, origin) {
   try {
     return new URL(request.frame().page().url()).origin !== origin;
   } catch {
-    // A tab that has just been opened, and asks for what it is to show.
+    // The first request of a new tab.
     return request.isNavigationRequest();
   }
 }
 
-/** A call of another front. */
+/** Calls a tool over REST, like another client. */
 export async function rest(yard, tool, params, context = {}) {
   const headers = { authorization: `Bearer ${yard.token}`, "content-type": "application/json" };
   const answer = await fetch(`${yard.url}/mcp/tools/${encodeURIComponent(tool)}/execute`, { method: "POST", headers, body: JSON.stringify({ params, context }) });
   return answer.json();
 }
 
-/** Waits until the page has its socket. */
+/** Waits until the page is connected. */
 export function connected(page) {
   return page.locator(".top .state.good").waitFor();
 }
 
-/** What the clipboard has, once it has something that the page put there. */
+/** Clicks a copy button and returns the text on the clipboard. */
 export async function copied(page, button) {
   await page.evaluate(() => navigator.clipboard.writeText(""));
   await page.getByRole("button", { name: button, exact: true }).first().click();
-  // What waits for a function of the page waits for its first answer only, where the answer is a promise.
+  // `waitForFunction` does not poll a function that returns a promise.
   const until = Date.now() + PATIENCE;
   for (;;) {
     const text = await page.evaluate(() => navigator.clipboard.readText());
     if (text) return text;
-    holds(Date.now() < until, `${button} copied nothing`);
+    holds(Date.now() < until, `${button} did not copy anything`);
     await page.waitForTimeout(50);
   }
 }
 
-/** What axe finds that matters. It is run from outside the page, whose policy lets nobody else in. */
+/** Returns the serious findings of axe. It runs outside the page, because the content security policy blocks it inside. */
 export async function axe(page) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
   const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }));
@@ -117,12 +117,12 @@ export async function axe(page) {
     .map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary?.split("\n")[1] ?? ""}`).join("; ")}`);
 }
 
-/** Goes to a place of the page: with the token if the page is not open yet, else as a link of the page would. */
+/** Opens a view: with the token if the page is not open yet, otherwise like a link in the page. */
 export async function visit(page, yard, place) {
   await page.goto(page.url().startsWith(`${yard.url}/`) ? `${yard.url}/#${place}` : at(yard, place));
 }
 
-/** The address of a place in the page, with the token. */
+/** Returns the URL of a view, with the token. */
 export function at(yard, place = "/tools") {
   return `${yard.url}/#token=${encodeURIComponent(yard.token)}&go=${encodeURIComponent(place)}`;
 }

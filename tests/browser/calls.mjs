@@ -1,4 +1,4 @@
-// Trying tools in the page, against the real binary: forms, confirmations, progress, pieces, questions and results.
+// Calls tools in the page with the real binary: forms, confirmations, progress, chunks, questions and results.
 import { equal, holds, visit } from "./browser.mjs";
 
 export async function tryTools(tally, yard, context, files) {
@@ -7,12 +7,12 @@ export async function tryTools(tally, yard, context, files) {
     await visit(page, yard, `/tools/${encodeURIComponent(tool)}${query}`);
     await page.getByRole("heading", { name: "Try it" }).waitFor();
   };
-  const result = page.getByRole("region", { name: "Result of the call" });
+  const result = page.getByRole("region", { name: "Call result" });
   const ended = (state) => result.getByRole("status").filter({ hasText: state }).waitFor();
   const press = (name) => page.getByRole("button", { name, exact: true }).click();
-  /** Calls what is open, and says yes if that is asked. */
+  /** Calls the open tool, and confirms the call if necessary. */
   const call = async (name) => {
-    const send = page.getByRole("dialog").getByRole("button", { name: "Send", exact: true });
+    const send = page.getByRole("dialog").getByRole("button", { name: "Call", exact: true });
     await press(`Call ${name}`);
     await Promise.any([result.waitFor(), send.waitFor().then(() => send.click())]);
   };
@@ -29,50 +29,50 @@ export async function tryTools(tally, yard, context, files) {
     holds((await page.locator(".params").innerText()).includes("default:"), "no default is shown");
   });
 
-  await tally.check("types, choices, ranges and what is nested are shown, and hints are said to be unchecked", async () => {
+  await tally.check("types, enums, ranges and nested parameters are shown, and annotations are marked as unverified", async () => {
     await open("convert_temperature");
     const shown = await page.locator(".params").innerText();
     holds(/value\s*\(required\)\s*number/.test(shown) && /one of\s*"celsius"\s*"fahrenheit"\s*"kelvin"/.test(shown), shown);
     const facts = await page.locator("dl.facts").first().innerText();
-    holds(/only reads/.test(facts) && /as the server says, not checked/.test(facts), facts);
+    holds(/\bread-only\b/.test(facts) && /Server annotations \(unverified\)/.test(facts), facts);
     await open("count_down");
     holds(/\d+ to \d+/.test(await page.locator(".params").innerText()), "no range is shown");
     await open("mcp__memory__create_entities");
-    await page.getByRole("button", { name: /what is in entities/ }).click();
+    await page.getByRole("button", { name: /Properties of entities/ }).click();
     holds(/observations\s*\(required\)/.test(await page.locator(".params").first().innerText()), await page.locator(".params").first().innerText());
   });
 
-  await tally.check("the form begins with the defaults", async () => {
+  await tally.check("the form starts with the defaults", async () => {
     await open("mcp__everything__trigger-long-running-operation");
     equal([await field("duration").inputValue(), await field("steps").inputValue()], ["10", "5"]);
   });
 
-  await tally.check("the full name is copied", async () => {
+  await tally.check("the full name can be copied", async () => {
     await open("mcp__everything__echo");
     await page.getByRole("button", { name: "Copy full name" }).click();
     await page.getByText("Copied", { exact: true }).waitFor();
     equal(await clipboard(), "mcp__everything__echo");
   });
 
-  await tally.check("what is wrong is said at the field, and what is right is called", async () => {
+  await tally.check("invalid arguments are reported at their fields, and valid ones are sent", async () => {
     await open("add");
     await field("a").fill("forty");
     await press("Call add");
     await page.locator(".field.faulty").nth(1).waitFor();
-    equal(await page.locator(".field.faulty").count(), 2, "fields that are wrong");
-    holds((await page.locator(".wrong").allInnerTexts()).some((text) => text.includes("required")), "nothing is required");
-    equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-invalid")), "true", "the focus on a wrong field");
+    equal(await page.locator(".field.faulty").count(), 2, "invalid fields");
+    holds((await page.locator(".wrong").allInnerTexts()).some((text) => text.includes("required")), "no missing field is reported");
+    equal(await page.evaluate(() => document.activeElement?.getAttribute("aria-invalid")), "true", "the focus is on an invalid field");
     await field("a").fill("40");
     await field("b").fill("2");
     await press("Call add");
     await ended("succeeded");
     holds((await result.innerText()).includes("42"), await result.innerText());
-    holds(/\d+ (ms|s).*, \d+ B/s.test(await result.locator("h2").innerText()), "neither time nor size");
+    holds(/\d+ (ms|s).*, \d+ B/s.test(await result.locator("h2").innerText()), "no duration or size");
   });
 
-  await tally.check("arguments that were used before can be used again, and JSON can be written", async () => {
+  await tally.check("recent arguments can be reused, and arguments can be edited as JSON", async () => {
     await open("add");
-    await page.getByLabel("Arguments used before").selectOption({ index: 1 });
+    await page.getByLabel("Recent arguments").selectOption({ index: 1 });
     equal(await field("a").inputValue(), "40");
     await press("JSON");
     const raw = page.getByLabel("Arguments as JSON");
@@ -85,20 +85,20 @@ export async function tryTools(tally, yard, context, files) {
     equal(await field("b").inputValue(), "12345678901234567890", "a number with all its digits");
   });
 
-  await tally.check("a call that may change something is confirmed, and shows what will be sent", async () => {
+  await tally.check("a call to a tool that is not read-only must be confirmed, and the arguments are shown", async () => {
     await open("mcp__memory__create_entities", `?args=${encodeURIComponent('{"entities":[{"name":"Grace","entityType":"person","observations":["likes <b>ships</b>"]}]}')}`);
     await press("Call create_entities");
     const dialog = page.getByRole("dialog");
     await dialog.waitFor();
     holds((await dialog.innerText()).includes("likes <b>ships</b>"), await dialog.innerText());
-    await dialog.getByRole("button", { name: "Do not send" }).click();
-    equal(await result.count(), 0, "results of what was not sent");
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    equal(await result.count(), 0, "results of a canceled call");
     await press("Call create_entities");
-    await dialog.getByRole("button", { name: "Send", exact: true }).click();
+    await dialog.getByRole("button", { name: "Call", exact: true }).click();
     await ended("succeeded");
   });
 
-  await tally.check("a list of objects is a table", async () => {
+  await tally.check("a list of objects is shown as a table", async () => {
     await open("mcp__memory__read_graph");
     await call("read_graph");
     await ended("succeeded");
@@ -106,7 +106,7 @@ export async function tryTools(tally, yard, context, files) {
     holds(headers.includes("name") && headers.includes("entityType"), headers);
   });
 
-  await tally.check("progress is shown, and a call is cancelled", async () => {
+  await tally.check("progress is shown, and a call can be canceled", async () => {
     await open("count_down");
     await field("from").fill("50");
     await call("count_down");
@@ -115,10 +115,10 @@ export async function tryTools(tally, yard, context, files) {
     await ended("cancelled");
   });
 
-  await tally.check("pieces are shown as they come", async () => {
+  await tally.check("streamed chunks are shown as they arrive", async () => {
     await open("stream_words");
     await field("text").fill("alpha beta gamma delta epsilon");
-    const several = page.locator('[aria-label="What came in pieces"]').filter({ hasText: "alpha" });
+    const several = page.locator('[aria-label="Streamed output"]').filter({ hasText: "alpha" });
     const seen = several.waitFor();
     await call("stream_words");
     await seen;
@@ -126,25 +126,25 @@ export async function tryTools(tally, yard, context, files) {
     holds((await result.innerText()).includes("epsilon") && (await result.innerText()).includes("5 words"), await result.innerText());
   });
 
-  await tally.check("a tool's question is a form, and its answer goes back", async () => {
+  await tally.check("an elicitation can be answered", async () => {
     await open("ask_name");
     await call("ask_name");
-    const question = page.getByRole("region", { name: "Questions of the server" });
+    const question = page.getByRole("region", { name: "Input requested by the server" });
     await question.waitFor();
     await question.getByRole("textbox").first().fill("Ada <i>Lovelace</i>");
-    await question.getByRole("button", { name: "Answer" }).click();
+    await question.getByRole("button", { name: "Submit" }).click();
     await ended("succeeded");
     holds((await result.innerText()).includes("Ada <i>Lovelace</i>"), await result.innerText());
   });
 
-  await tally.check("a question can be declined", async () => {
+  await tally.check("an elicitation can be declined", async () => {
     await open("ask_name");
     await call("ask_name");
     await page.getByRole("button", { name: "Decline" }).click();
     await ended("succeeded");
   });
 
-  await tally.check("a picture is shown", async () => {
+  await tally.check("an image is shown", async () => {
     await open("draw_swatch");
     await field("color").fill("#1c6b58");
     await call("draw_swatch");
@@ -152,7 +152,7 @@ export async function tryTools(tally, yard, context, files) {
     await page.waitForFunction(() => (document.querySelector("img.picture")?.naturalWidth ?? 0) > 0);
   });
 
-  await tally.check("a sound is played", async () => {
+  await tally.check("audio is played", async () => {
     await open("mcp__filesystem__read_media_file", `?args=${encodeURIComponent(JSON.stringify({ path: `${files}/tone.wav` }))}`);
     await call("read_media_file");
     await ended("succeeded");
@@ -165,7 +165,7 @@ export async function tryTools(tally, yard, context, files) {
     await page.waitForFunction(() => document.querySelector("audio").ended);
   });
 
-  await tally.check("a result is content, a tree, and the whole as it came", async () => {
+  await tally.check("a result is shown as content, as a tree, and raw", async () => {
     await open("mcp__everything__get-structured-content", `?args=${encodeURIComponent('{"location":"New York"}')}`);
     await call("get-structured-content");
     await ended("succeeded");
@@ -178,7 +178,7 @@ export async function tryTools(tally, yard, context, files) {
     await result.locator("pre", { hasText: "temperature" }).waitFor();
   });
 
-  await tally.check("links to resources lead to them", async () => {
+  await tally.check("resource links open the resource", async () => {
     await open("mcp__everything__get-resource-links");
     await call("get-resource-links");
     await ended("succeeded");
@@ -196,7 +196,7 @@ export async function tryTools(tally, yard, context, files) {
     holds(file.suggestedFilename().length > 0, "a file without a name");
   });
 
-  await tally.check("a tool that says that it failed is told from one that cannot be called", async () => {
+  await tally.check("an error that a tool reports is shown as its result", async () => {
     await open("fail");
     await page.locator(".field textarea, .field input").first().fill("out of luck");
     await call("fail");
@@ -204,11 +204,11 @@ export async function tryTools(tally, yard, context, files) {
     await result.getByText(/out of luck/).first().waitFor();
   });
 
-  await tally.check("output schema and definition have addresses of their own", async () => {
+  await tally.check("the output schema and the definition have their own URLs", async () => {
     await visit(page, yard, "/tools/add/output");
     await page.getByText("sum").first().waitFor();
     await visit(page, yard, "/tools/mcp__everything__echo/definition");
-    await page.getByText("What the server advertised, untouched.").waitFor();
+    await page.getByText("The definition as advertised by the server.").waitFor();
   });
   await page.close();
 }

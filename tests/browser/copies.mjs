@@ -1,4 +1,4 @@
-// The call that the page shows, copied for a shell, the command line, TypeScript and Python, and run there: it does the same.
+// Runs the calls that the page copies as curl, CLI, TypeScript and Python, and compares the results.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,8 +11,8 @@ const run = promisify(execFile);
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TSC = join(HERE, "../page/web/node_modules");
 
-/** How each is run by somebody who pastes it, and what of its words is the result; several are run one after the other. */
-const WAYS = {
+/** Runs copied code sequentially in each language and returns the results. */
+const RUNNERS = {
   curl: (codes, env) => each(codes, async (code) => JSON.parse((await run("bash", ["-c", `${code} --silent`], { env })).stdout).result),
   CLI: (codes, env) => each(codes, async (code) => JSON.parse((await run("bash", ["-c", code], { env })).stdout)),
   TypeScript: async (codes, env, folder) => {
@@ -31,18 +31,18 @@ const WAYS = {
   }),
 };
 
-async function each(list, way) {
-  const said = [];
-  for (const one of list) said.push(await way(one));
-  return said;
+async function each(list, run) {
+  const results = [];
+  for (const one of list) results.push(await run(one));
+  return results;
 }
 
-/** Arguments that every language spells in its own way. */
+/** Arguments whose literals differ between languages. */
 const ODD = { text: 'it\'s "quoted" \\ $HOME `x` äöü\n<b>', flag: true, none: null, list: [1, 2.5, { deep: [] }], big: 12345678901234567890n };
 
 export async function copies(tally, yard, context) {
   const page = await context.newPage();
-  // Beside the packages, so that the library is found as in any project.
+  // Next to node_modules, so that the library is found as in any project.
   const folder = mkdtempSync(join(HERE, "copied-"));
   const env = { ...process.env, TOOLYARD_TOKEN: yard.token };
   const args = JSON.stringify(ODD, (_key, value) => (typeof value === "bigint" ? JSON.rawJSON?.(String(value)) ?? `@${value}@` : value)).replace(/"@(\d+)@"/, "$1");
@@ -54,15 +54,15 @@ export async function copies(tally, yard, context) {
   };
   const codes = { plain: {}, odd: {} };
   await visit(page, yard, `/tools/add?args=${encodeURIComponent('{"a":20,"b":22}')}`);
-  for (const language of Object.keys(WAYS)) codes.plain[language] = await take(language);
+  for (const language of Object.keys(RUNNERS)) codes.plain[language] = await take(language);
   await visit(page, yard, `/tools/mcp__odd__bare?args=${encodeURIComponent(args)}`);
   await page.getByRole("button", { name: "Call bare" }).waitFor();
-  for (const language of Object.keys(WAYS)) codes.odd[language] = await take(language);
-  for (const [language, way] of Object.entries(WAYS)) {
-    await tally.check(`the call as ${language} does the same where it is run`, async () => {
-      const [said, echoed] = await way([codes.plain[language], codes.odd[language]], env, folder);
-      equal(said.structuredContent ?? said, { sum: 42 });
-      // The tool answers with the text of what it was given.
+  for (const language of Object.keys(RUNNERS)) codes.odd[language] = await take(language);
+  for (const [language, runner] of Object.entries(RUNNERS)) {
+    await tally.check(`the call copied as ${language} returns the same result`, async () => {
+      const [result, echoed] = await runner([codes.plain[language], codes.odd[language]], env, folder);
+      equal(result.structuredContent ?? result, { sum: 42 });
+      // The tool returns its arguments as text.
       const text = typeof echoed === "string" ? echoed : (echoed.content?.[0]?.text ?? JSON.stringify(echoed));
       const { big, ...rest } = JSON.parse(text);
       const { big: _, ...sent } = ODD;

@@ -1,5 +1,4 @@
-// A server over stdio with very many tools, and some that are odd on purpose: what it says is made up here, but everything
-// goes through the real yard.
+// A stdio server with very many tools, some of them malformed on purpose. The yard in front of it is real.
 import { createInterface } from "node:readline";
 import { HOSTILE, manyTools, oddTools } from "./mock.mjs";
 
@@ -7,13 +6,13 @@ const reads = { annotations: { readOnlyHint: true } };
 const own = [
   { name: "unsaid", description: "A tool without any schema.", ...reads },
   { name: "ask_model", description: "Asks the client's model.", inputSchema: { type: "object" }, ...reads },
-  { name: "ask_person", description: "Asks the person at the client.", inputSchema: { type: "object" }, ...reads },
+  { name: "ask_person", description: "Asks the user.", inputSchema: { type: "object" }, ...reads },
   {
-    name: "flood", description: "Tells of its progress very often.", ...reads,
+    name: "flood", description: "Reports progress very often.", ...reads,
     inputSchema: { type: "object", properties: { times: { type: "integer" }, every_ms: { type: "integer" }, at_once: { type: "integer" } }, required: ["times"] },
   },
 ];
-// `plain` is a server that is like any other.
+// `plain` omits the malformed tools.
 const plain = process.argv[2] === "plain";
 const count = Number(process.argv[2] ?? 0) || 0;
 const endless = { name: "endless", description: `${HOSTILE}${"d".repeat(5_000_000)}`, inputSchema: { type: "object" }, ...reads };
@@ -27,7 +26,7 @@ const QUESTIONS = {
 const asked = new Map();
 let questions = 0;
 
-/** What the client answers to a question of ours. */
+/** Sends a request to the client and returns its response. */
 function ask([method, params]) {
   const id = `question-${++questions}`;
   say({ id, method, params });
@@ -85,7 +84,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     asked.get(id)?.(message);
     asked.delete(id);
   } else if (id !== undefined) {
-    // A call that waits for an answer must not keep the answer waiting.
-    void answer(method, params).then((result) => say(result ? { id, result } : { id, error: { code: -32601, message: "no such method" } }));
+    // Not awaited: a call can wait for a response that arrives on the same stream.
+    void answer(method, params).then((result) => say(result ? { id, result } : { id, error: { code: -32601, message: "method not found" } }));
   }
 }

@@ -1,4 +1,4 @@
-// Drives the page in a real browser. Everything that it needs to know is in the environment; see `run`.
+// Tests the page in a real browser. Started by `run`, which passes all settings in the environment.
 import { equal, launch, NARROW, Tally, visitor, WIDE } from "./browser.mjs";
 import { tryTools } from "./calls.mjs";
 import { copies } from "./copies.mjs";
@@ -20,38 +20,38 @@ const crowd = { url: CROWD_URL, token: CROWD_TOKEN };
 const tally = new Tally();
 const browser = await launch();
 
-/** Runs a part with a window that is watched. */
+/** Runs a part in its own browser context and checks that it causes no hidden errors. */
 async function watched(label, of, part) {
   const { context, wrong } = await visitor(browser, of.url);
   await part(context);
-  await tally.check(`nothing went wrong unseen while ${label}`, async () => equal(wrong, []));
+  await tally.check(`no hidden errors while ${label}`, async () => equal(wrong, []));
   await context.close();
 }
 
-/** What measures, or needs a yard in which nothing has happened yet: one after the other, with nothing beside it. */
+/** Parts that measure time, or need a yard without previous calls. They run one at a time. */
 const alone = {
   speak: () => speak(tally, yard, browser),
   start: () => firstView(tally, yard, browser),
-  typing: () => watched("there were very many tools", crowd, (context) => typing(tally, crowd, context)),
-  flood: () => watched("there were very many events", yard, (context) => flood(tally, yard, context)),
+  typing: () => watched("using very many tools", crowd, (context) => typing(tally, crowd, context)),
+  flood: () => watched("receiving very many events", yard, (context) => flood(tally, yard, context)),
   storms: () => storms(tally, browser, ASSETS),
 };
-/** What mostly waits: two at a time. Each is one list, because what is in it is done in order. */
+/** Parts that mostly wait. They run two at a time; the checks of a part run in order. */
 const lanes = {
-  calls: () => watched("tools were tried", yard, (context) => tryTools(tally, yard, context, YARD_FILES)),
-  views: () => watched("views were looked at", yard, async (context) => {
+  calls: () => watched("trying tools", yard, (context) => tryTools(tally, yard, context, YARD_FILES)),
+  views: () => watched("opening views", yard, async (context) => {
     await lookAround(tally, yard, context);
     await tabs(tally, yard, context);
   }),
-  keys: () => watched("keys were used", yard, (context) => keysOnly(tally, yard, context)),
-  copies: () => watched("calls were copied", yard, (context) => copies(tally, yard, context)),
-  links: () => watched("links were followed", yard, (context) => deepLinks(tally, yard, context)),
+  keys: () => watched("using the keyboard", yard, (context) => keysOnly(tally, yard, context)),
+  copies: () => watched("copying calls", yard, (context) => copies(tally, yard, context)),
+  links: () => watched("opening links", yard, (context) => deepLinks(tally, yard, context)),
   login: () => logIn(tally, yard, browser),
-  asked: () => watched("questions were answered", yard, (context) => asked(tally, yard, context)),
+  asked: () => watched("answering questions", yard, (context) => asked(tally, yard, context)),
   strangers: () => strangers(tally, yard, browser),
-  crowd: () => watched("tools were odd", crowd, (context) => crowded(tally, crowd, context)),
+  crowd: () => watched("using malformed tools", crowd, (context) => crowded(tally, crowd, context)),
   broken: () => brokenConnections(tally, yard, browser),
-  expiry: () => watched("a token expired", yard, (context) => expiry(tally, yard, context, YARD_CONFIG)),
+  expiry: () => watched("a token expires", yard, (context) => expiry(tally, yard, context, YARD_CONFIG)),
   ...Object.fromEntries(["light", "dark"].flatMap((scheme) => [WIDE, NARROW].map((size) => [`every-${scheme}-${size.width}`, () => everyView(tally, yard, browser, scheme, size)]))),
 };
 
@@ -60,15 +60,15 @@ async function run(name, part) {
   try {
     await part();
   } catch (error) {
-    await tally.check(`the part ${name} ran to its end`, async () => { throw error; });
+    await tally.check(`${name}: finished`, async () => { throw error; });
   }
-  console.log(`the part ${name} took ${((Date.now() - began) / 1_000).toFixed(1)} s`);
+  console.log(`${name}: ${((Date.now() - began) / 1_000).toFixed(1)} s`);
 }
 const wanted = (parts) => Object.entries(parts).filter(([name]) => !ONLY || ONLY.split(",").includes(name));
-if (SHOTS) await tally.check("pictures of every view are kept", () => gallery(yard, browser, SHOTS));
+if (SHOTS) await tally.check("screenshots of every view are written", () => gallery(yard, browser, SHOTS));
 else {
   for (const [name, part] of wanted(alone)) await run(name, part);
-  console.log("nothing is measured any more");
+  console.log("measurements are done");
   const waiting = wanted(lanes);
   await Promise.all([1, 2].map(async () => {
     for (let next = waiting.shift(); next; next = waiting.shift()) await run(...next);

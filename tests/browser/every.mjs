@@ -1,4 +1,4 @@
-// Every view in both themes and both widths: axe finds nothing serious, and nothing is wider than the screen.
+// Checks every view in both themes and two widths: axe finds no serious problem, and the layout fits the screen.
 import { axe, connected, equal, holds, visit, visitor } from "./browser.mjs";
 
 const row = "a.row";
@@ -13,15 +13,15 @@ export async function everyView(tally, yard, browser, colorScheme, viewport) {
   const { context, wrong } = await visitor(browser, yard.url, { colorScheme, viewport, reducedMotion: "reduce" });
   const page = await context.newPage();
   for (const [name, [place, there]] of Object.entries(PLACES)) {
-    await tally.check(`${name} in ${colorScheme} at ${viewport.width} px: axe finds nothing serious, and it fits`, async () => {
+    await tally.check(`${name} in ${colorScheme} at ${viewport.width} px: axe finds no serious problem, and the layout fits`, async () => {
       await visit(page, yard, place);
       await connected(page);
       await page.locator(`main ${there} >> visible=true`).first().waitFor();
       equal(await axe(page), []);
       const wide = await page.evaluate(() => [document.scrollingElement.scrollWidth, ...[...document.querySelectorAll(".detail, .side")].map((one) => one.scrollWidth - one.clientWidth)]);
-      holds(wide[0] <= viewport.width && wide.slice(1).every((over) => over <= 0), `it is too wide: ${wide}`);
+      holds(wide[0] <= viewport.width && wide.slice(1).every((over) => over <= 0), `too wide: ${wide}`);
     });
   }
-  await tally.check(`nothing went wrong unseen in ${colorScheme} at ${viewport.width} px`, async () => equal(wrong, []));
+  await tally.check(`no hidden errors in ${colorScheme} at ${viewport.width} px`, async () => equal(wrong, []));
   await context.close();
 }

@@ -1,4 +1,4 @@
-// Pictures of every view for the documentation, with something to see in each.
+// Takes the screenshots of every view for the documentation.
 import { at, NARROW, visitor, WIDE } from "./browser.mjs";
 
 export async function gallery(yard, browser, folder) {
@@ -35,23 +35,23 @@ export async function gallery(yard, browser, folder) {
   await keep("resources");
   await open("/prompts/mcp__everything__args-prompt");
   await page.getByLabel(/^city/).fill("Paris");
-  await page.getByRole("button", { name: "See the messages" }).click();
+  await page.getByRole("button", { name: "Get prompt" }).click();
   await page.getByRole("region", { name: "Messages" }).waitFor();
   await keep("prompts");
   await open("/programs");
-  await page.getByLabel("Code of the program").fill("for n in range(3):\n    answer = await add(a=n, b=40)\n    print(n, answer['sum'])\n");
-  // The second time, because the first one starts the engine.
+  await page.getByLabel("Program code").fill("for n in range(3):\n    answer = await add(a=n, b=40)\n    print(n, answer['sum'])\n");
+  // Twice, because the first run starts the engine.
   for (let round = 0; round < 2; round++) {
     await page.getByRole("button", { name: "Run", exact: true }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByRole("region", { name: "Result of the call" }).getByText("succeeded").waitFor();
-    await page.getByRole("region", { name: "Calls of the program" }).locator(".call").nth(2).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Call", exact: true }).click();
+    await page.getByRole("region", { name: "Call result" }).getByText("succeeded").waitFor();
+    await page.getByRole("region", { name: "Calls by the program" }).locator(".call").nth(2).waitFor();
   }
   await keep("programs");
   await open(`/tools/mcp__memory__open_nodes?args=${encodeURIComponent('{"names":["Ada"]}')}`);
   await page.getByRole("button", { name: "Call open_nodes" }).click();
-  const send = page.getByRole("dialog").getByRole("button", { name: "Send", exact: true });
-  const result = page.getByRole("region", { name: "Result of the call" });
+  const send = page.getByRole("dialog").getByRole("button", { name: "Call", exact: true });
+  const result = page.getByRole("region", { name: "Call result" });
   await Promise.any([result.waitFor(), send.waitFor().then(() => send.click())]);
   await result.locator("th").first().waitFor();
   await keep("tool");

@@ -1,6 +1,5 @@
-// A server that wants to know who its callers are, and the authorization server that it trusts, in one: streamable HTTP, and
-// OAuth 2.1 as MCP asks for it, with registration, a person who says yes, and a proof that the code came to the right one.
-// Prints its address when it listens.
+// An MCP server over Streamable HTTP that requires OAuth 2.1, with its authorization server in the same process: dynamic
+// client registration, a consent page, and PKCE. Prints its URL when it listens.
 import { createHash, randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 
@@ -9,7 +8,7 @@ const codes = new Map();
 const tokens = new Set();
 let url;
 
-const TOOLS = [{ name: "whoami", description: "Says who is logged in.", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
+const TOOLS = [{ name: "whoami", description: "Returns the user.", inputSchema: { type: "object" }, annotations: { readOnlyHint: true } }];
 
 function mcp({ method, params }) {
   switch (method) {
@@ -20,7 +19,7 @@ function mcp({ method, params }) {
     case "tools/list":
       return { tools: TOOLS };
     case "tools/call":
-      return { content: [{ type: "text", text: `${params.name}: somebody who was let in` }] };
+      return { content: [{ type: "text", text: `${params.name}: authorized user` }] };
     default:
       return undefined;
   }
@@ -43,7 +42,7 @@ const routes = {
     const message = JSON.parse(await body(request));
     if (message.id === undefined) return response.writeHead(202).end();
     const result = mcp(message);
-    const answer = result ? { result } : { error: { code: -32601, message: "no such method" } };
+    const answer = result ? { result } : { error: { code: -32601, message: "method not found" } };
     return say(response, 200, { jsonrpc: "2.0", id: message.id, ...answer });
   },
   "/.well-known/oauth-protected-resource/mcp": (_request, response) =>
@@ -54,16 +53,16 @@ const routes = {
       code_challenge_methods_supported: ["S256"], response_types_supported: ["code"], grant_types_supported: ["authorization_code", "refresh_token"],
     }),
   "/register": async (request, response) => {
-    const asked = JSON.parse(await body(request));
+    const metadata = JSON.parse(await body(request));
     const client_id = randomUUID();
-    clients.set(client_id, asked.redirect_uris);
-    say(response, 201, { ...asked, client_id });
+    clients.set(client_id, metadata.redirect_uris);
+    say(response, 201, { ...metadata, client_id });
   },
   "/authorize": (request, response) => {
-    const asked = new URL(request.url, url).searchParams;
-    if (!clients.get(asked.get("client_id"))?.includes(asked.get("redirect_uri"))) return response.writeHead(400).end("nobody knows you");
+    const query = new URL(request.url, url).searchParams;
+    if (!clients.get(query.get("client_id"))?.includes(query.get("redirect_uri"))) return response.writeHead(400).end("unknown client");
     const code = randomUUID();
-    codes.set(code, Object.fromEntries(asked));
+    codes.set(code, Object.fromEntries(query));
     const page = `<!doctype html><title>Log in</title><form method="post" action="/consent"><input type="hidden" name="code" value="${code}"><button>Allow</button></form>`;
     return response.writeHead(200, { "content-type": "text/html" }).end(page);
   },
@@ -75,10 +74,10 @@ const routes = {
     response.writeHead(302, { location: to.href }).end();
   },
   "/token": async (request, response) => {
-    const asked = new URLSearchParams(await body(request));
-    const given = codes.get(asked.get("code"));
-    codes.delete(asked.get("code"));
-    const proof = createHash("sha256").update(asked.get("code_verifier") ?? "").digest("base64url");
+    const form = new URLSearchParams(await body(request));
+    const given = codes.get(form.get("code"));
+    codes.delete(form.get("code"));
+    const proof = createHash("sha256").update(form.get("code_verifier") ?? "").digest("base64url");
     if (!given || proof !== given.code_challenge) return say(response, 400, { error: "invalid_grant" });
     const access_token = randomUUID();
     tokens.add(access_token);

@@ -1,5 +1,4 @@
-// Addresses: everything has one, they open in a tab that knows nothing, outlive a reload, and the keys of the browser go back
-// and forth between them; and the palette, which goes anywhere by name.
+// URLs: every view has one that works in a new tab and after a reload. Also tests browser history and the command palette.
 import { connected, copied, equal, holds, rest, visit } from "./browser.mjs";
 
 export async function deepLinks(tally, yard, context) {
@@ -12,12 +11,12 @@ export async function deepLinks(tally, yard, context) {
     ["/tools/mcp__everything__echo", (page) => page.getByRole("button", { name: "Call echo" })],
     ["/tools/echo", (page) => page.getByRole("button", { name: "Call echo" })],
     ["/tools/mcp__everything__get-structured-content/output", (page) => page.getByRole("heading", { name: "Schema" })],
-    ["/tools/mcp__everything__echo/definition", (page) => page.getByText("What the server advertised, untouched.")],
+    ["/tools/mcp__everything__echo/definition", (page) => page.getByText("The definition as advertised by the server.")],
     [`/tools/add?args=${encodeURIComponent('{"a":5,"b":6}')}`, (page) => page.getByLabel(/^b\b/), "6"],
     ["/servers", (page) => page.locator("a.row", { hasText: "filesystem" })],
     ["/servers/everything", (page) => page.getByRole("heading", { name: "everything" })],
     ["/servers/spare/stderr", (page) => page.getByLabel("Standard error")],
-    ["/servers/spare/transcript", (page) => page.getByText("the latest first")],
+    ["/servers/spare/transcript", (page) => page.getByText("newest first")],
     ["/resources?server=demo", (page) => page.locator("a.row", { hasText: "demo://about" })],
     [`/resources/demo/${encodeURIComponent("demo://about")}`, (page) => page.getByRole("button", { name: "Read", exact: true })],
     [`/resources/demo/${encodeURIComponent("demo://squares/{n}")}?args=${encodeURIComponent('{"n":"9"}')}`, (page) => page.getByText("demo://squares/9")],
@@ -25,14 +24,14 @@ export async function deepLinks(tally, yard, context) {
     [`/prompts/mcp__everything__args-prompt?args=${encodeURIComponent('{"city":"Oslo"}')}`, (page) => page.getByLabel(/^city/), "Oslo"],
     ["/calls?status=failed&session=linked", (page) => page.locator("a.row", { hasText: "fail" })],
     [`/calls/${id}`, (page) => page.getByRole("heading", { name: "fail" })],
-    [`/programs?code=${encodeURIComponent("print(6 * 7)")}`, (page) => page.getByLabel("Code of the program"), "print(6 * 7)"],
+    [`/programs?code=${encodeURIComponent("print(6 * 7)")}`, (page) => page.getByLabel("Program code"), "print(6 * 7)"],
   ];
-  await tally.check(`${places.length} addresses lead to what they name, also after a reload, and each has its title`, async () => {
+  await tally.check(`${places.length} URLs open their view, also after a reload, with the right title`, async () => {
     const page = await context.newPage();
     await visit(page, yard, "/tools");
     await connected(page);
     for (const [place, there, value] of places) {
-      // Another document in between, so that nothing is known but the address and the token of the tab.
+      // Another document in between, so that only the URL and the token of the tab remain.
       await page.goto("about:blank");
       await page.goto(`${yard.url}/#${place}`);
       await there(page).first().waitFor().catch((error) => { throw new Error(`${place}: ${error}`); });
@@ -41,16 +40,16 @@ export async function deepLinks(tally, yard, context) {
       holds(title.endsWith("· Toolyard") && title.toLowerCase().includes(place.split(/[/?]/)[1].toLowerCase()), `${place} is titled ${title}`);
     }
     await page.reload();
-    equal(await page.getByLabel("Code of the program").inputValue(), "print(6 * 7)");
+    equal(await page.getByLabel("Program code").inputValue(), "print(6 * 7)");
     await page.close();
   });
 
-  await tally.check("what is filled in is copied as a link, and the link fills it in", async () => {
+  await tally.check("form values can be copied as a link, and the link restores them", async () => {
     const page = await context.newPage();
     for (const [place, button, field, value] of [
       ["/tools/add", "Copy link", /^a\b/, "7"],
       ["/prompts/mcp__everything__args-prompt", "Copy link", /^city/, "Köln & Bonn"],
-      ["/programs", "Copy link", "Code of the program", "print('a=b&c')\n"],
+      ["/programs", "Copy link", "Program code", "print('a=b&c')\n"],
     ]) {
       await visit(page, yard, place);
       await page.getByLabel(field).first().fill(value);
@@ -64,7 +63,7 @@ export async function deepLinks(tally, yard, context) {
     await page.close();
   });
 
-  await tally.check("the browser's back and forward go between views", async () => {
+  await tally.check("the back and forward buttons switch between views", async () => {
     const page = await context.newPage();
     const hash = (text) => page.waitForFunction((wanted) => location.hash === wanted, text);
     await visit(page, yard, "/servers");
@@ -83,7 +82,7 @@ export async function deepLinks(tally, yard, context) {
     await page.close();
   });
 
-  await tally.check("the palette goes to views, servers, tools, resources and prompts, and changes the theme", async () => {
+  await tally.check("the command palette opens views, servers, tools, resources and prompts, and changes the theme", async () => {
     const page = await context.newPage();
     await visit(page, yard, "/tools");
     await connected(page);

@@ -1,5 +1,5 @@
-// A yard made of words: it serves the built page and speaks the control protocol, and says what no real yard can be brought
-// to say on demand: ten thousand tools, hostile texts, a flood of events, a socket that drops, a token that expires.
+// A mock yard that serves the built page and the control protocol. It produces on demand what a real yard does not: ten
+// thousand tools, hostile text, a flood of events, dropped sockets, expired tokens.
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ const tool = (serverName, name, more = {}) => {
 };
 const reads = { readOnlyHint: true, openWorldHint: false };
 
-/** The tools that are odd on purpose. */
+/** Returns tools that are malformed on purpose. */
 export function oddTools() {
   const tree = { $defs: { node: { type: "object", properties: { name: { type: "string" }, children: { type: "array", items: { $ref: "#/$defs/node" } } }, required: ["name"] } }, type: "object", properties: { root: { $ref: "#/$defs/node" } }, required: ["root"] };
   const wide = object(Object.fromEntries(Array.from({ length: 3_000 }, (_, at) => [`field_${at}`, { type: "string" }])));
@@ -31,18 +31,18 @@ export function oddTools() {
     tool("odd", "recursive", { description: "A schema that contains itself.", inputSchema: tree, annotations: reads }),
     tool("odd", "loop", { description: "A reference to itself.", inputSchema: { $ref: "#" }, annotations: reads }),
     tool("odd", "wide", { description: "Three thousand parameters.", inputSchema: wide, annotations: reads }),
-    tool("odd", "bare", { description: "No schema worth the name.", inputSchema: { type: "object" }, annotations: reads }),
-    tool("odd", "stubborn", { description: "A pattern that never ends.", annotations: reads, inputSchema: object({ text: { type: "string", pattern: "^(a+)+$" } }, ["text"]) }),
-    tool("odd", "huge", { description: "Answers with five megabytes.", annotations: reads }),
-    tool("odd", "chatty", { description: "Says a thousand things.", annotations: reads }),
+    tool("odd", "bare", { description: "A minimal schema.", inputSchema: { type: "object" }, annotations: reads }),
+    tool("odd", "stubborn", { description: "A pattern with catastrophic backtracking.", annotations: reads, inputSchema: object({ text: { type: "string", pattern: "^(a+)+$" } }, ["text"]) }),
+    tool("odd", "huge", { description: "Returns 5 MB.", annotations: reads }),
+    tool("odd", "chatty", { description: "Streams a thousand chunks.", annotations: reads }),
     tool("odd", "long", { description: "x".repeat(100_000), annotations: reads }),
-    tool("odd", "precise", { description: "Answers a number with many digits.", annotations: reads }),
+    tool("odd", "precise", { description: "Returns a number with many digits.", annotations: reads }),
   ];
 }
 
-/** A tool whose schemas cannot be compiled, as the yard tells who asks for this one. */
+/** Returns a tool with unusable schemas. Only `mcp_tool` reports the problems. */
 export function unusable() {
-  return tool("odd", "unusable", { description: "Schemas that are none.", inputSchema: { type: "object", properties: { text: { pattern: "(" } } }, annotations: reads });
+  return tool("odd", "unusable", { description: "Invalid schemas.", inputSchema: { type: "object", properties: { text: { pattern: "(" } } }, annotations: reads });
 }
 
 export function manyTools(count) {
@@ -51,16 +51,16 @@ export function manyTools(count) {
   return Array.from({ length: count }, (_, at) => {
     const [verb, noun] = [verbs[at % verbs.length], nouns[Math.floor(at / 8) % nouns.length]];
     return tool(`server-${String(Math.floor(at / 100)).padStart(3, "0")}`, `${verb}_${noun}_${at}`, {
-      description: `Does what it is called: ${verb} the ${noun} number ${at}, as far as one may.`, tags: [noun],
+      description: `Runs ${verb} on the ${noun} number ${at}.`, tags: [noun],
       permissions: verb === "delete" ? ["destroy"] : [],
-      inputSchema: object({ id: { type: "integer", description: "Which one." }, note: { type: "string" } }, ["id"]),
+      inputSchema: object({ id: { type: "integer", description: "The ID." }, note: { type: "string" } }, ["id"]),
     });
   });
 }
 
 export const later = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** Starts one on a port of its own; `assets` is the folder of the built page. */
+/** Starts a mock yard on a free port. `assets` is the directory of the built page. */
 export async function startMock({ assets, tools = oddTools(), token = "secret" }) {
   const yard = { token, tools, sockets: new Set(), seq: 100, journal: [], calls: new Map(), asked: [], missed: false };
   const http = createServer((request, response) => {
@@ -114,7 +114,7 @@ function meet(yard, socket, request) {
     const order = JSON.parse(data);
     if (order.subtype === "hello") return enter(order.token);
     yard.asked.push(order);
-    // A number that no double holds, or writes in that way, cannot be made from one either.
+    // `"@NUMBER"` becomes NUMBER, for numbers that a double cannot represent.
     const say = (type, fields) => socket.send(JSON.stringify({ type, id: order.id, ...fields }).replaceAll(/"@(-?\d[\d.eE+-]*)"/g, "$1"));
     try {
       const response = await (ANSWERS[order.subtype] ?? refuse)(yard, order, say, socket);
@@ -129,7 +129,7 @@ function meet(yard, socket, request) {
 }
 
 function refuse(_yard, order) {
-  throw Object.assign(new Error(`there is no ${order.subtype}`), { code: "VALIDATION_ERROR" });
+  throw Object.assign(new Error(`unknown subtype ${order.subtype}`), { code: "VALIDATION_ERROR" });
 }
 
 const of = (yard, name) => yard.tools.filter((one) => !name || one.serverName === name);
@@ -179,7 +179,7 @@ async function answer(yard, order, say) {
         say("chunk", { chunk: `word ${at} ` });
       }
       while (yard.holding) await later(20);
-      return text("all said");
+      return text("done talking");
     case "mcp__odd__precise":
       return { content: [{ type: "text", text: '{"price": 0.10}' }], structuredContent: { big: "@12345678901234567890", far: "@1e400", whole: "@1.0", price: "@0.10" } };
     default:

@@ -1,34 +1,33 @@
-// Who may do what, as people see it: a server that wants a login, what is asked of the person at the page, and those who may
-// less than the owner.
+// Logins, questions to the user, and users with fewer permissions than the owner.
 import { connected, equal, holds, rest, visit, visitor } from "./browser.mjs";
 
-/** Logging in to a server from its page, with a consent page of the authorization server in a tab of its own. */
+/** Logs in to a server, with the consent page of its authorization server in a new tab. */
 export async function logIn(tally, yard, browser) {
   const { context, wrong, elsewhere } = await visitor(browser, yard.url);
   const page = await context.newPage();
-  await tally.check("a server that wants a login is logged in to from its page", async () => {
+  await tally.check("the user can log in to a server", async () => {
     await visit(page, yard, "/servers/guarded");
     const state = page.locator(".detail .state").first();
     await state.filter({ hasText: "needs authorization" }).waitFor();
-    holds((await page.locator(".detail").innerText()).includes("not logged in"), "it does not say that nobody is logged in");
+    holds((await page.locator(".detail").innerText()).includes("not logged in"), "`not logged in` is missing");
     await page.getByRole("button", { name: "Log in", exact: true }).click();
     const link = page.locator(".notice a");
     const address = new URL(await link.getAttribute("href"));
     elsewhere.add(address.origin).add(new URL(address.searchParams.get("redirect_uri")).origin);
-    const [door] = await Promise.all([context.waitForEvent("page"), link.click()]);
-    await door.getByRole("button", { name: "Allow" }).click();
+    const [consent] = await Promise.all([context.waitForEvent("page"), link.click()]);
+    await consent.getByRole("button", { name: "Allow" }).click();
     await state.filter({ hasText: "ready" }).waitFor();
     await page.locator(".facts", { hasText: "OAuth" }).waitFor();
-    equal(await page.getByRole("button", { name: "Log in", exact: true }).count(), 0, "buttons to log in once more");
+    equal(await page.getByRole("button", { name: "Log in", exact: true }).count(), 0, "login buttons after the login");
     await visit(page, yard, "/tools/mcp__guarded__whoami");
     await page.getByRole("button", { name: "Call whoami" }).click();
-    await page.getByText("whoami: somebody who was let in").first().waitFor();
+    await page.getByText("whoami: authorized user").first().waitFor();
   });
-  await tally.check("nothing went wrong unseen while somebody logged in", async () => equal(wrong, []));
+  await tally.check("no hidden errors during the login", async () => equal(wrong, []));
   await context.close();
 }
 
-/** What tools of an old server ask while they run: its client's model, and the person. */
+/** Tests questions of a legacy-era server during a call: sampling and elicitation. */
 export async function asked(tally, yard, context) {
   const page = await context.newPage();
   const open = async (tool) => {
@@ -36,21 +35,21 @@ export async function asked(tally, yard, context) {
     await page.getByRole("button", { name: `Call ${tool}` }).click();
     await question.waitFor();
   };
-  const question = page.getByRole("region", { name: "Questions of the server" });
-  const result = page.getByRole("region", { name: "Result of the call" });
-  const answer = () => question.getByRole("button", { name: "Answer", exact: true }).click();
+  const question = page.getByRole("region", { name: "Input requested by the server" });
+  const result = page.getByRole("region", { name: "Call result" });
+  const answer = () => question.getByRole("button", { name: "Submit", exact: true }).click();
 
-  await tally.check("what a server asks of a model is shown, and a person writes the answer", async () => {
+  await tally.check("a sampling request is shown, and the user can write the completion", async () => {
     await open("ask_model");
-    await question.getByText("What it said").click();
+    await question.getByText("Request details").click();
     holds((await question.innerText()).includes("the capital of <b>France</b>"), await question.innerText());
-    const field = question.getByLabel("The answer");
+    const field = question.getByLabel("Answer");
     await field.fill((await field.inputValue()).replace('"text": ""', '"text": "Paris"'));
     await answer();
     await result.getByText(/the answer was .*Paris/).first().waitFor();
   });
 
-  await tally.check("what a server asks of a person is a form, with its errors at the field", async () => {
+  await tally.check("an elicitation is shown as a form with errors at its fields", async () => {
     await open("ask_person");
     holds((await question.innerText()).includes("Which <i>size</i>?"), await question.innerText());
     await answer();
@@ -58,11 +57,11 @@ export async function asked(tally, yard, context) {
     await question.getByLabel(/^size/).selectOption("large");
     await answer();
     await result.getByText(/the answer was .*"action":"accept"/).first().waitFor();
-    const said = await result.innerText();
-    holds(said.includes('"size":"large"') && said.includes('"wrapped":true'), said);
+    const output = await result.innerText();
+    holds(output.includes('"size":"large"') && output.includes('"wrapped":true'), output);
   });
 
-  await tally.check("a person dismisses a question, and the tool hears that", async () => {
+  await tally.check("the user can dismiss an elicitation", async () => {
     await open("ask_person");
     await question.getByRole("button", { name: "Dismiss", exact: true }).click();
     await result.getByText(/the answer was .*"action":"cancel"/).first().waitFor();
@@ -70,7 +69,7 @@ export async function asked(tally, yard, context) {
   await page.close();
 }
 
-/** What somebody sees who may less: everything that is theirs, and why the rest is not. */
+/** Tests users with fewer permissions: what they see, and how missing permissions are explained. */
 export async function strangers(tally, yard, browser) {
   const of = (name) => ({ url: yard.url, token: `the token of ${name}` });
   const needs = (permission) => new RegExp(`needs the permission ${permission}`);
@@ -82,7 +81,7 @@ export async function strangers(tally, yard, browser) {
       await visit(page, who, place);
       await connected(page);
     };
-    await tally.check(`${name}, ${manage ? "with" : "without"} manage: the buttons of servers say why they are off, or work`, async () => {
+    await tally.check(`${name}, ${manage ? "with" : "without"} manage: server actions are enabled, or the missing permission is named`, async () => {
       await open("/servers/spare");
       equal(await page.locator(".who").innerText(), name);
       const buttons = page.locator(".detail .tools button");
@@ -90,15 +89,15 @@ export async function strangers(tally, yard, browser) {
       for (const button of await buttons.all()) {
         equal([await button.isDisabled(), (await button.getAttribute("aria-describedby")) !== null], [!manage, !manage], await button.innerText());
       }
-      equal(await page.getByText(needs("manage")).count(), manage ? 0 : 1, "words about manage");
+      equal(await page.getByText(needs("manage")).count(), manage ? 0 : 1, "notices about manage");
     });
-    await tally.check(`${name}, ${observe ? "with" : "without"} observe: standard error and transcript are shown, or why not`, async () => {
-      for (const [part, shown] of [["stderr", page.getByLabel("Standard error")], ["transcript", page.getByText("the latest first")]]) {
+    await tally.check(`${name}, ${observe ? "with" : "without"} observe: standard error and transcript are shown, or the missing permission is named`, async () => {
+      for (const [part, shown] of [["stderr", page.getByLabel("Standard error")], ["transcript", page.getByText("newest first")]]) {
         await open(`/servers/spare/${part}`);
         await (observe ? shown : page.getByText(needs("observe"))).waitFor();
       }
     });
-    await tally.check(`${name}, ${observe ? "with" : "without"} observe: ${observe ? "everybody's" : "only their own"} calls are on the timeline`, async () => {
+    await tally.check(`${name}, ${observe ? "with" : "without"} observe: ${observe ? "all" : "only their own"} calls are on the timeline`, async () => {
       const session = `of-${name}`;
       await open(`/calls?session=${session}`);
       await rest(yard, "add", { a: 1, b: 1 }, { sessionId: session });
@@ -106,16 +105,16 @@ export async function strangers(tally, yard, browser) {
       await page.locator("a.row").nth(observe ? 1 : 0).waitFor();
       const makers = await page.locator("a.row .call > span:nth-child(3)").allInnerTexts();
       const owners = makers.filter((one) => !one.includes(name)).length;
-      equal([makers.length, owners], observe ? [2, 1] : [1, 0], `calls and the owner's among them: ${makers}`);
-      equal(await page.getByText(/only your own, others' need/).count(), observe ? 0 : 1, "words about observe");
+      equal([makers.length, owners], observe ? [2, 1] : [1, 0], `number of calls, and of the owner's calls: ${makers}`);
+      equal(await page.getByText(/only your own, other calls need/).count(), observe ? 0 : 1, "notices about observe");
     });
-    await tally.check(`${name}: a tool that needs a permission is not there`, async () => {
+    await tally.check(`${name}: a tool that requires a permission is hidden`, async () => {
       await open("/tools/admin_report");
-      await page.getByText("There is no tool named").waitFor();
+      await page.getByText("No tool named").waitFor();
       await open("/tools?q=add");
       await page.locator("a.row").first().waitFor();
     });
-    await tally.check(`nothing went wrong unseen for ${name}`, async () => equal(wrong, []));
+    await tally.check(`no hidden errors for ${name}`, async () => equal(wrong, []));
     await context.close();
   }
 }

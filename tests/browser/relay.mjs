@@ -1,7 +1,7 @@
-// A way to a yard that can be cut: what the browser's network does when it fails, while the yard goes on.
+// A TCP relay in front of a yard that can be cut, to simulate a network failure.
 import { connect, createServer } from "node:net";
 
-/** The same yard under another address. `cut` ends every connection and takes no new one until `mend`. */
+/** Returns the yard under another URL. `cut` closes all connections and rejects new ones until `restore`. */
 export async function relay(yard) {
   const { hostname, port } = new URL(yard.url);
   const open = new Set();
@@ -29,7 +29,7 @@ export async function relay(yard) {
     url: `http://127.0.0.1:${server.address().port}`,
     token: yard.token,
     cut,
-    mend: () => { whole = true; },
+    restore: () => { whole = true; },
     stop: () => {
       cut();
       server.close();

@@ -1,31 +1,31 @@
-// The worst hours of a real yard: connections that break, tokens that expire, floods of events, and several tabs at once.
+// Failures with a real yard: lost connections, expired tokens, floods of events, and several tabs.
 import { readFileSync, writeFileSync } from "node:fs";
 import WebSocket from "ws";
 import { at, connected, equal, holds, PATIENCE, rest, visit, visitor } from "./browser.mjs";
 import { relay } from "./relay.mjs";
 
-/** The connection to the yard is cut and mended, with a relay in between. */
+/** Cuts and restores the connection to the yard with a relay. */
 export async function brokenConnections(tally, yard, browser) {
-  const way = await relay(yard);
-  const { context, wrong } = await visitor(browser, way.url);
+  const link = await relay(yard);
+  const { context, wrong } = await visitor(browser, link.url);
   const page = await context.newPage();
-  const lost = () => page.getByText("The connection to the yard is lost").waitFor();
+  const lost = () => page.getByText("Connection to the yard lost").waitFor();
   const session = { sessionId: "cut" };
   const rows = () => page.locator("a.row .call > span:nth-child(2)").allInnerTexts();
 
-  await tally.check("a connection that breaks comes back, and nothing is missed or shown twice", async () => {
-    await visit(page, way, "/calls?session=cut");
+  await tally.check("after a lost connection, no event is missing or shown twice", async () => {
+    await visit(page, link, "/calls?session=cut");
     await connected(page);
     await rest(yard, "add", { a: 1, b: 1 }, session);
     await page.locator("a.row").first().waitFor();
     const slow = rest(yard, "count_down", { from: 10 }, session);
     await page.locator("a.row").nth(1).waitFor();
     for (let round = 0; round < 2; round++) {
-      way.cut();
+      link.cut();
       await lost();
       await rest(yard, "add", { a: 2, b: round }, session);
       if (round === 0) await slow;
-      way.mend();
+      link.restore();
       await connected(page);
       await page.locator("a.row").nth(2 + round).waitFor();
     }
@@ -36,15 +36,15 @@ export async function brokenConnections(tally, yard, browser) {
     equal((await rows()).length, 5, "calls in the end");
   });
 
-  await tally.check("what was filled in and what came back is still there after a break", async () => {
-    await visit(page, way, `/tools/add?args=${encodeURIComponent('{"a":30,"b":12}')}`);
+  await tally.check("input and results are preserved after a lost connection", async () => {
+    await visit(page, link, `/tools/add?args=${encodeURIComponent('{"a":30,"b":12}')}`);
     await page.getByRole("button", { name: "Call add" }).click();
-    const result = page.getByRole("region", { name: "Result of the call" });
+    const result = page.getByRole("region", { name: "Call result" });
     await result.getByText("42").first().waitFor();
     await page.getByLabel(/^a\b/).first().fill("31");
-    way.cut();
+    link.cut();
     await lost();
-    way.mend();
+    link.restore();
     await connected(page);
     equal(await page.getByLabel(/^a\b/).first().inputValue(), "31");
     equal(await result.count(), 1, "results");
@@ -52,49 +52,49 @@ export async function brokenConnections(tally, yard, browser) {
     await result.getByText("43").first().waitFor();
   });
 
-  await tally.check("a call whose connection breaks says that its end is not known", async () => {
-    await visit(page, way, `/tools/count_down?args=${encodeURIComponent('{"from":50}')}`);
+  await tally.check("a call whose connection is lost reports an unknown outcome", async () => {
+    await visit(page, link, `/tools/count_down?args=${encodeURIComponent('{"from":50}')}`);
     await page.getByRole("button", { name: "Call count_down" }).click();
     await page.waitForFunction(() => (document.querySelector("progress")?.value ?? 0) > 0);
-    way.cut();
+    link.cut();
     await page.getByText("CONNECTION_LOST").waitFor();
-    way.mend();
+    link.restore();
     await connected(page);
   });
 
-  await tally.check("nothing went wrong unseen while connections broke", async () => equal(wrong, []));
+  await tally.check("no hidden errors while connections are lost", async () => equal(wrong, []));
   await context.close();
-  way.stop();
+  link.stop();
 }
 
-/** A token of the configuration that is good until now. */
+/** Lets a token of the configuration expire. */
 export async function expiry(tally, yard, context, config) {
   const page = await context.newPage();
-  await tally.check("a token that expires is asked for, and what was filled in is still there", async () => {
+  await tally.check("an expired token shows the sign-in form, and the input is preserved", async () => {
     await page.goto(at({ url: yard.url, token: "the token of ada" }, "/tools/add"));
     await page.getByLabel(/^a\b/).first().fill("17");
     const before = readFileSync(config, "utf8");
     const expires = new Date(Date.now() + 1_500).toISOString();
     writeFileSync(config, before.replace('name = "ada"', `name = "ada"\nexpires = "${expires}"`));
-    await page.getByText("The token is not accepted any more").waitFor();
+    await page.getByText("Your token is not valid").waitFor();
     await page.getByLabel("Token").fill("the token of ada");
-    await page.getByRole("button", { name: "Open the yard" }).click();
-    await page.getByText("The token is not accepted any more").waitFor();
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("Your token is not valid").waitFor();
     await page.getByLabel("Token").fill(yard.token);
-    await page.getByRole("button", { name: "Open the yard" }).click();
+    await page.getByRole("button", { name: "Sign in" }).click();
     await connected(page);
     equal(await page.getByLabel(/^a\b/).first().inputValue(), "17");
     await page.getByLabel(/^b\b/).first().fill("3");
     await page.getByRole("button", { name: "Call add" }).click();
-    await page.getByRole("region", { name: "Result of the call" }).getByText("20").first().waitFor();
+    await page.getByRole("region", { name: "Call result" }).getByText("20").first().waitFor();
     writeFileSync(config, before);
   });
   await page.close();
 }
 
-/** Two tabs of one window, each with a socket and a token of its own. */
+/** Opens two tabs of one window, each with its own socket and token. */
 export async function tabs(tally, yard, context) {
-  await tally.check("two tabs see the same at the same time, and each keeps its own", async () => {
+  await tally.check("two tabs show the same state, and each keeps its own input", async () => {
     const [one, other] = [await context.newPage(), await context.newPage()];
     await visit(one, yard, "/servers/toggled");
     await visit(other, yard, "/servers/toggled");
@@ -111,7 +111,7 @@ export async function tabs(tally, yard, context) {
       await page.getByLabel(/^b\b/).first().fill(b);
     }
     await Promise.all([one, other].map((page) => page.getByRole("button", { name: "Call add" }).click()));
-    const result = (page) => page.getByRole("region", { name: "Result of the call" });
+    const result = (page) => page.getByRole("region", { name: "Call result" });
     await result(one).getByText(/"sum":3\b|^3\b|sum.*\b3\b/s).first().waitFor();
     await result(other).getByText(/30/).first().waitFor();
     await one.close();
@@ -124,15 +124,15 @@ export async function tabs(tally, yard, context) {
 const CALLS = 8;
 const EACH = 2_500;
 
-/** Five thousand events a second, made by real calls of a real server. */
+/** Produces 5,000 events per second with calls of a real server. */
 export async function flood(tally, yard, context) {
-  await tally.check("5,000 events a second of a real yard leave the page responsive, and every one is told or accounted for", async () => {
+  await tally.check("5,000 events per second from a real yard: the page stays responsive, and every event is delivered or counted as missed", async () => {
     const page = await context.newPage();
     await visit(page, yard, "/calls?session=flood");
     await connected(page);
-    const heard = await listen(yard);
+    const counts = await listen(yard);
     const meter = await context.newCDPSession(page);
-    // The time that the page's own thread computed: what else the machine does is not in it.
+    // CPU time of the main thread, which does not depend on the load of the machine.
     await meter.send("Performance.enable", { timeDomain: "threadTicks" });
     const computed = async () => (await meter.send("Performance.getMetrics")).metrics.find((one) => one.name === "TaskDuration").value;
     const before = await computed();
@@ -155,23 +155,23 @@ export async function flood(tally, yard, context) {
     await page.waitForFunction((count) => document.querySelectorAll("a.row .state").length === count && [...document.querySelectorAll("a.row .state")].every((one) => one.textContent === "succeeded"), CALLS);
     times.sort((a, b) => a - b);
     const middle = times[Math.floor(times.length / 2)];
-    // Starts and ends are among them.
-    const { told, missed } = await heard(CALLS * (EACH + 2));
+    // Includes the start and end of each call.
+    const { delivered, missed } = await counts(CALLS * (EACH + 2));
     console.log(
-      `5,000 events a second of a real yard: ${((CALLS * EACH) / seconds).toFixed(0)} a second for ${seconds.toFixed(1)} s, ${told} told and ${missed} left out; ` +
-        `${(share * 100).toFixed(0)} % of a core at that rate; a picture after ${middle.toFixed(0)} ms in the middle, ${times.at(-1).toFixed(0)} ms at most`,
+      `5,000 events per second of a real yard: ${((CALLS * EACH) / seconds).toFixed(0)} per second for ${seconds.toFixed(1)} s, ${delivered} delivered and ${missed} missed; ` +
+        `${(share * 100).toFixed(0)} % of a core at that rate; a frame after ${middle.toFixed(0)} ms (median), ${times.at(-1).toFixed(0)} ms (max)`,
     );
-    holds(told + missed >= CALLS * (EACH + 2), `${told} told and ${missed} left out of ${CALLS * (EACH + 2)}`);
-    holds(share < 0.8, `${share} s of every second`);
-    holds(middle < 250, `${times.map((time) => time.toFixed(0))} ms for a picture`);
+    holds(delivered + missed >= CALLS * (EACH + 2), `${delivered} delivered and ${missed} missed of ${CALLS * (EACH + 2)}`);
+    holds(share < 0.8, `${share} s of CPU time per second`);
+    holds(middle < 250, `${times.map((time) => time.toFixed(0))} ms per frame`);
     await page.close();
   });
 }
 
-/** Hears the same events as the page does, and counts them. */
+/** Subscribes to the same events as the page and counts them. */
 async function listen(yard) {
   const socket = new WebSocket(`${yard.url.replace("http", "ws")}/control`, ["toolyard.control.v1"], { headers: { authorization: `Bearer ${yard.token}` } });
-  let [told, missed] = [0, 0];
+  let [delivered, missed] = [0, 0];
   const ready = new Promise((subscribed, failed) => {
     socket.on("error", failed);
     socket.on("message", (data) => {
@@ -179,14 +179,14 @@ async function listen(yard) {
       if (message.type === "welcome") socket.send(JSON.stringify({ id: 1, subtype: "subscribe", events: ["call_started", "call_progress", "call_ended", "lagged"] }));
       else if (message.type === "response") subscribed();
       else if (message.event === "lagged") missed += message.missed;
-      else told++;
+      else delivered++;
     });
   });
   await ready;
   return async (all) => {
     const until = Date.now() + PATIENCE;
-    while (told + missed < all && Date.now() < until) await new Promise((done) => setTimeout(done, 20));
+    while (delivered + missed < all && Date.now() < until) await new Promise((done) => setTimeout(done, 20));
     socket.close();
-    return { told, missed };
+    return { delivered, missed };
   };
 }

@@ -1,5 +1,5 @@
-// What each view says to assistive technology, compared with what is committed: roles, names and states, without what is
-// different in every run. SNAPSHOTS=write writes it anew; read what it says before it is committed.
+// Compares the accessibility tree of each view with its snapshot: roles, names and states, without values that change in
+// every run. SNAPSHOTS=write updates the snapshots; review them before you commit.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connected, holds, rest, visit, visitor } from "./browser.mjs";
@@ -14,12 +14,12 @@ const VARIABLE = [
   [/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "WHEN"],
   [/127\.0\.0\.1:\d+/g, "HOST"],
   [/\/[\w/.-]*toolyard-browser-\w+/g, "HOME"],
-  // A server that fails is in one of several states, depending on when one looks; some reasons make the line a quoted one.
+  // The state of a failed server depends on the time. Some reasons turn the line into a quoted one.
   [/'?option "broken .*"'?/g, 'option "broken STATE"'],
   [/- link "(Servers|Calls)( \d+)?"/g, '- link "$1 N"'],
 ];
 
-/** The accessibility tree of the page as text. */
+/** Returns the accessibility tree of the page as text. */
 async function spoken(page) {
   const text = await page.locator("body").ariaSnapshot();
   return `${VARIABLE.reduce((sofar, [pattern, word]) => sofar.replace(pattern, word), text)}\n`;
@@ -33,10 +33,10 @@ async function compare(name, text) {
   }
   const [had, has] = [readFileSync(path, "utf8"), text].map((one) => one.split("\n"));
   const line = has.findIndex((one, index) => one !== had[index]);
-  holds(had.length === has.length && line < 0, `line ${line + 1} is ${has[line]}, not ${had[line]}; SNAPSHOTS=write writes it anew`);
+  holds(had.length === has.length && line < 0, `line ${line + 1} is ${has[line]}, not ${had[line]}; SNAPSHOTS=write updates it`);
 }
 
-/** Every view, with something to see in it. Must run before anything else changes the yard. */
+/** Checks every view. Must run before other parts change the yard. */
 export async function speak(tally, yard, browser) {
   const { context } = await visitor(browser, yard.url, { colorScheme: "light" });
   const page = await context.newPage();
@@ -50,7 +50,7 @@ export async function speak(tally, yard, browser) {
     tool: ["/tools/convert_temperature", () => heading("Try it")],
     "tool-nested": ["/tools/mcp__memory__create_entities", () => heading("Try it")],
     output: ["/tools/add/output", () => heading("Schema")],
-    definition: ["/tools/mcp__everything__echo/definition", () => page.getByText("untouched").waitFor()],
+    definition: ["/tools/mcp__everything__echo/definition", () => page.getByText("as advertised by the server").waitFor()],
     confirm: ["/tools/mcp__memory__create_entities?args=%7B%22entities%22%3A%5B%5D%7D", async () => {
       await page.getByRole("button", { name: "Call create_entities" }).click();
       await page.getByRole("dialog").waitFor();
@@ -59,7 +59,7 @@ export async function speak(tally, yard, browser) {
     server: ["/servers/memory", () => heading("memory")],
     "server-locked": ["/servers/guarded", () => page.getByRole("button", { name: "Log in" }).waitFor()],
     stderr: ["/servers/spare/stderr", () => page.getByLabel("Standard error").waitFor()],
-    transcript: ["/servers/spare/transcript", () => page.getByText("the latest first").waitFor()],
+    transcript: ["/servers/spare/transcript", () => page.getByText("newest first").waitFor()],
     resources: ["/resources", row],
     resource: ["/resources/demo/demo%3A%2F%2Fabout", async () => {
       await page.getByRole("button", { name: "Read", exact: true }).click();
@@ -67,11 +67,11 @@ export async function speak(tally, yard, browser) {
     }],
     prompts: ["/prompts", row],
     prompt: ["/prompts/mcp__everything__args-prompt?args=%7B%22city%22%3A%22Paris%22%7D", async () => {
-      await page.getByRole("button", { name: "See the messages" }).click();
+      await page.getByRole("button", { name: "Get prompt" }).click();
       await page.getByRole("region", { name: "Messages" }).waitFor();
     }],
     calls: ["/calls?session=spoken", () => page.locator("a.row").nth(1).waitFor()],
-    call: [`/calls/${calls[0].metadata.executionId}?session=spoken`, () => page.getByRole("region", { name: "What the yard keeps of it" }).waitFor()],
+    call: [`/calls/${calls[0].metadata.executionId}?session=spoken`, () => page.getByRole("region", { name: "Stored execution" }).waitFor()],
     programs: ["/programs", () => page.getByRole("button", { name: "Run", exact: true }).waitFor()],
     palette: ["/tools", async () => {
       await page.keyboard.press("Control+k");
@@ -80,17 +80,17 @@ export async function speak(tally, yard, browser) {
   };
   await visit(page, yard, "/servers");
   await connected(page);
-  // What is still starting is not yet what it will be.
+  // Wait until all servers have started.
   await page.locator("a.row", { hasText: /everything.*17 tools/ }).waitFor();
   await page.waitForFunction(() => document.querySelectorAll("a.row").length >= 10 && ![...document.querySelectorAll("a.row")].some((one) => /starting/.test(one.textContent) && !/broken/.test(one.textContent)));
   for (const [name, [place, ready]] of Object.entries(views)) {
-    await tally.check(`what the view ${name} says to assistive technology is what is committed`, async () => {
-      // The gate is for who comes without a token, in a window of their own.
+    await tally.check(`the accessibility tree of the view ${name} matches its snapshot`, async () => {
+      // The sign-in form, in a context without a token.
       if (name === "gate") {
         const stranger = await visitor(browser, yard.url);
         const other = await stranger.context.newPage();
         await other.goto(`${yard.url}/`);
-        await other.getByRole("heading", { name: "This yard wants a token" }).waitFor();
+        await other.getByRole("heading", { name: "Enter your token" }).waitFor();
         await compare(name, await spoken(other));
         await stranger.context.close();
         return;

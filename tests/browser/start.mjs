@@ -1,4 +1,4 @@
-// The first seconds: how much is sent, how soon it can be used, and where the token goes.
+// The first view: transfer size, time until it is usable, and handling of the token.
 import { at, equal, holds, visitor } from "./browser.mjs";
 
 const LARGEST = 300_000;
@@ -9,10 +9,10 @@ export async function firstView(tally, yard, browser) {
   const times = [];
   let weight = 0;
   const wrong = [];
-  // Others may be using the machine: the best is what it takes, and it is tried again until one was undisturbed.
+  // The machine can be busy: the best time counts, and more rounds run if none is fast enough.
   for (let round = 0; round < 3 || (Math.min(...times) >= LATEST && round < MOST_ROUNDS); round++) {
     const visit = await visitor(browser, yard.url);
-    // It can be used when the search takes a key and there is something to find.
+    // The page is usable when the search field and the first row are there.
     await visit.context.addInitScript(() => {
       const look = () => {
         const field = document.querySelector("[data-search]");
@@ -40,18 +40,18 @@ export async function firstView(tally, yard, browser) {
   wrong.push(...later);
   console.log(`first view: ${(weight / 1_000).toFixed(1)} kB compressed; usable after ${times.map((time) => Math.round(time)).join(", ")} ms`);
   await tally.check("the first view is less than 300 kB compressed", async () => holds(weight > 10_000 && weight < LARGEST, `${weight} bytes`));
-  await tally.check("the first view can be used within a second", async () => holds(Math.min(...times) < LATEST, `${times} ms`));
-  await tally.check("nothing went wrong unseen at the start", async () => equal(wrong, []));
+  await tally.check("the first view is usable within a second", async () => holds(Math.min(...times) < LATEST, `${times} ms`));
+  await tally.check("no hidden errors at the start", async () => equal(wrong, []));
 }
 
 async function tokenCare(tally, yard, page) {
-  await tally.check("the token leaves the address bar and stays in the tab", async () => {
+  await tally.check("the token is removed from the address bar and stays in the tab", async () => {
     holds(!page.url().includes(yard.token), page.url());
     equal(await page.evaluate(() => [Object.keys(localStorage).filter((key) => localStorage[key].includes("token")), Object.values(sessionStorage).length > 0]), [[], true]);
     await page.reload();
     await page.locator("a.row").first().waitFor();
   });
-  await tally.check("every file says what it is, how long it is kept, and what it may do", async () => {
+  await tally.check("every file has a content type, cache headers and a security policy", async () => {
     const index = await fetch(`${yard.url}/`);
     equal([index.status, index.headers.get("cache-control")], [200, "no-cache"]);
     const policy = index.headers.get("content-security-policy");
@@ -65,15 +65,15 @@ async function tokenCare(tally, yard, page) {
     }
     equal((await fetch(`${yard.url}/assets/..%2f..%2fCargo.toml`)).status, 404);
   });
-  await tally.check("without a token the page asks for one, and takes it", async () => {
+  await tally.check("without a token, the page shows the sign-in form and accepts a token", async () => {
     const context = await page.context().browser().newContext();
     const stranger = await context.newPage();
     await stranger.goto(`${yard.url}/#/tools/add`);
     await stranger.getByLabel("Token").fill("not this one");
-    await stranger.getByRole("button", { name: "Open the yard" }).click();
-    await stranger.getByText("is not accepted any more").waitFor();
+    await stranger.getByRole("button", { name: "Sign in" }).click();
+    await stranger.getByText("Your token is not valid").waitFor();
     await stranger.getByLabel("Token").fill(yard.token);
-    await stranger.getByRole("button", { name: "Open the yard" }).click();
+    await stranger.getByRole("button", { name: "Sign in" }).click();
     await stranger.getByRole("heading", { name: "Try it" }).waitFor();
     await context.close();
   });

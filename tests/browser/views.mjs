@@ -1,4 +1,4 @@
-// The other views of the page, against the real binary: servers, resources, prompts, calls, and getting around by keys.
+// The other views of the page with the real binary: servers, resources, prompts, calls, and keyboard navigation.
 import { equal, holds, rest, visit } from "./browser.mjs";
 
 export async function lookAround(tally, yard, context) {
@@ -6,15 +6,15 @@ export async function lookAround(tally, yard, context) {
   const open = (place) => visit(page, yard, place);
   const button = (name) => page.getByRole("button", { name, exact: true });
 
-  await tally.check("servers show state, transport, era, version, counts and authorisation", async () => {
+  await tally.check("a server shows its state, transport, era, version, counts and authorization", async () => {
     await open("/servers/everything");
     await page.getByRole("heading", { name: "everything" }).waitFor();
     const text = await page.locator(".detail").innerText();
-    for (const word of ["ready", "Transport", "stdio", "Era", "legacy, protocol 2025", "Authorisation", "Up for", "tools", "resources", "prompts"]) holds(text.includes(word), `${word} is not in ${text}`);
-    holds(/ready .*\d+\.\d+\.\d+/.test(text) && /Up for\s+\d+ (s|min)/.test(text), `no version or uptime in ${text}`);
+    for (const word of ["ready", "Transport", "stdio", "Era", "legacy, protocol 2025", "Authorization", "Uptime", "tools", "resources", "prompts"]) holds(text.includes(word), `${word} is not in ${text}`);
+    holds(/ready .*\d+\.\d+\.\d+/.test(text) && /Uptime\s+\d+ (s|min)/.test(text), `no version or uptime in ${text}`);
   });
 
-  await tally.check("tools are narrowed by server, tag and permission", async () => {
+  await tally.check("tools can be filtered by server, tag and permission", async () => {
     await open("/tools");
     const found = (count) => page.getByText(new RegExp(`^${count} of \\d+ tools$`)).waitFor();
     const narrow = (what, value) => page.getByLabel(`Filter by ${what}`).selectOption(value);
@@ -30,15 +30,15 @@ export async function lookAround(tally, yard, context) {
     await narrow("permission", "");
     await narrow("server", "");
     await page.locator("[data-search]").fill("celsius nothing has this word");
-    await page.getByText("No tool has all of these words.").waitFor();
+    await page.getByText("No matching tools.").waitFor();
     await button("Show all").click();
     await page.locator("a.row").nth(5).waitFor();
   });
 
-  await tally.check("showing all tools right after typing forgets what was typed", async () => {
+  await tally.check("Show all right after typing clears the search", async () => {
     await open("/tools");
     await page.locator("a.row").nth(5).waitFor();
-    // Typed and clicked within one turn of the page, long before the search would be written into its address.
+    // Types and clicks before the search is written to the URL.
     await page.evaluate(async () => {
       const search = document.querySelector("[data-search]");
       search.value = "nothing has this word";
@@ -48,17 +48,17 @@ export async function lookAround(tally, yard, context) {
     });
     await page.waitForTimeout(600);
     await page.locator("a.row").nth(5).waitFor();
-    holds(!page.url().includes("q="), `the address is ${page.url()}`);
+    holds(!page.url().includes("q="), `the URL is ${page.url()}`);
   });
 
-  await tally.check("a server that fails says why, and what it wrote", async () => {
+  await tally.check("a failed server shows the reason and its standard error", async () => {
     await open("/servers/broken");
     await page.locator(".detail .problem").first().waitFor();
     await open("/servers/broken/stderr");
-    await page.getByText("this server does not want to").first().waitFor();
+    await page.getByText("this server always fails").first().waitFor();
   });
 
-  await tally.check("a server is disabled, enabled and reconnected", async () => {
+  await tally.check("a server can be disabled, enabled and reconnected", async () => {
     await open("/servers/toggled");
     const state = (word) => page.locator(".detail .state").first().filter({ hasText: word }).waitFor();
     await state("ready");
@@ -75,15 +75,15 @@ export async function lookAround(tally, yard, context) {
 
   await tally.check("the transcript shows both directions", async () => {
     await open("/servers/everything/transcript");
-    // The first look switches the recording on, and says so: what was said before is not kept.
-    await page.getByText(/\d+ messages?, the latest first/).waitFor();
+    // Opening the view starts the recording. Earlier messages are not recorded.
+    await page.getByText(/\d+ messages?, newest first/).waitFor();
     await rest(yard, "mcp__everything__echo", { message: "to be seen" });
     await page.locator(".wire", { hasText: "to be seen" }).nth(1).waitFor();
     const ways = await page.locator(".wire", { hasText: "to be seen" }).locator(".unseen").allInnerTexts();
     equal(ways.filter((one) => /server/.test(one)), ["from the server", "to the server"]);
   });
 
-  await tally.check("a resource is read, previewed and downloaded", async () => {
+  await tally.check("a resource can be read, previewed and downloaded", async () => {
     await open("/resources");
     await page.locator("a.row").filter({ hasText: "demo://about" }).click();
     await button("Read").click();
@@ -92,7 +92,7 @@ export async function lookAround(tally, yard, context) {
     equal(file.suggestedFilename(), "about");
   });
 
-  await tally.check("a template is filled in", async () => {
+  await tally.check("a template can be filled in", async () => {
     await open("/resources");
     await page.locator("a.row").filter({ hasText: "demo://squares" }).click();
     await page.locator("input[id^=hole-]").fill("12");
@@ -100,19 +100,19 @@ export async function lookAround(tally, yard, context) {
     await page.getByText("144").first().waitFor();
   });
 
-  await tally.check("a prompt is filled in, with completions, and shows its messages", async () => {
+  await tally.check("a prompt can be filled in, with completions, and shows its messages", async () => {
     await open("/prompts/mcp__everything__args-prompt");
-    await button("See the messages").click();
-    await page.getByText("This is required.").waitFor();
+    await button("Get prompt").click();
+    await page.getByText("This field is required.").waitFor();
     await page.getByLabel(/^city/).fill("Paris");
-    await button("See the messages").click();
+    await button("Get prompt").click();
     await page.getByRole("region", { name: "Messages" }).getByText(/Paris/).waitFor();
     await open("/prompts/mcp__everything__completable-prompt");
     await page.getByLabel(/^department/).fill("E");
     await page.waitForFunction(() => document.querySelectorAll("datalist option").length > 0);
   });
 
-  await tally.check("calls of other fronts appear as they are made, and are filtered, opened and repeated", async () => {
+  await tally.check("calls of other clients appear live, and can be filtered, opened and repeated", async () => {
     await open("/calls");
     await page.locator(".found", { hasText: "running" }).waitFor();
     const slow = rest(yard, "count_down", { from: 20 });
@@ -128,26 +128,26 @@ export async function lookAround(tally, yard, context) {
     await page.getByRole("heading", { name: "Try it" }).waitFor();
   });
 
-  await tally.check("a call of the page is repeated with its arguments", async () => {
+  await tally.check("a call from the page can be repeated with its arguments", async () => {
     await open(`/tools/add?args=${encodeURIComponent('{"a":3,"b":4}')}`);
     await button("Call add").click();
-    await page.getByRole("link", { name: "in calls" }).click();
+    await page.getByRole("link", { name: "Show in calls" }).click();
     await page.getByRole("link", { name: "Repeat" }).click();
     await page.getByLabel(/^a\b/).first().waitFor();
     equal(await page.getByLabel(/^b\b/).first().inputValue(), "4");
   });
 
-  await tally.check("a program runs in the yard, and its calls are shown beside its output", async () => {
+  await tally.check("a program runs in the yard, and its calls are shown with its output", async () => {
     await open("/programs");
-    await page.getByLabel("Code of the program").fill("answer = await add(a=40, b=2)\nprint('the sum is', answer['sum'])\n");
+    await page.getByLabel("Program code").fill("answer = await add(a=40, b=2)\nprint('the sum is', answer['sum'])\n");
     await button("Run").click();
-    await page.getByRole("dialog").getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByRole("region", { name: "Result of the call" }).getByText(/the sum is 42/).first().waitFor();
-    await page.getByRole("region", { name: "Calls of the program" }).locator(".call", { hasText: "add" }).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Call", exact: true }).click();
+    await page.getByRole("region", { name: "Call result" }).getByText(/the sum is 42/).first().waitFor();
+    await page.getByRole("region", { name: "Calls by the program" }).locator(".call", { hasText: "add" }).waitFor();
   });
 
-  await tally.check("what is not there is said to be not there", async () => {
-    for (const [place, words] of [["/tools/nope", "There is no tool named"], ["/servers/nope", "There is no server named"], ["/prompts/nope", "There is no prompt named"], ["/calls/nope", "Nothing is known of the call"]]) {
+  await tally.check("unknown names are reported", async () => {
+    for (const [place, words] of [["/tools/nope", "No tool named"], ["/servers/nope", "No server named"], ["/prompts/nope", "No prompt named"], ["/calls/nope", "No call with the ID"]]) {
       await open(place);
       await page.getByText(words).waitFor();
     }
@@ -155,11 +155,11 @@ export async function lookAround(tally, yard, context) {
   await page.close();
 }
 
-/** Everything that has to do with a tool, without a mouse. */
+/** Uses a tool without a mouse. */
 export async function keysOnly(tally, yard, context) {
   const page = await context.newPage();
   const key = (name) => page.keyboard.press(name);
-  await tally.check("a tool is found, filled in, called and left with keys only", async () => {
+  await tally.check("a tool can be found, filled in, called and closed with the keyboard only", async () => {
     await visit(page, yard, "/servers");
     await page.locator("a.row").first().waitFor();
     await key("Control+k");
@@ -188,7 +188,7 @@ export async function keysOnly(tally, yard, context) {
       await key("Tab");
     }
     await key("Control+Enter");
-    await page.getByRole("region", { name: "Result of the call" }).getByText("212").first().waitFor();
+    await page.getByRole("region", { name: "Call result" }).getByText("212").first().waitFor();
   });
   await page.close();
 }

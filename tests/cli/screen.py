@@ -1,4 +1,4 @@
-"""A verb on a terminal: what it shows, what is typed, and how it ends."""
+"""A command on a pseudo-terminal: its output, typed input, and exit code."""
 
 import os
 import pty
@@ -14,11 +14,11 @@ LONGEST = 60
 
 
 class Screen:
-    def __init__(self, shop, words, env=None):
+    def __init__(self, workspace, words, env=None):
         self.parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.process = subprocess.Popen(
-            [shop.binary, *map(str, words)], cwd=shop.home, env={**shop.env, "TERM": "xterm-256color", **(env or {})},
+            [workspace.binary, *map(str, words)], cwd=workspace.home, env={**workspace.env, "TERM": "xterm-256color", **(env or {})},
             stdin=child, stdout=child, stderr=child, start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
@@ -38,7 +38,7 @@ class Screen:
         return self.process.poll() is None
 
     def read(self, seconds):
-        """What is shown within this time is added to the text; False once there is nothing more to come."""
+        """Adds the output that arrives within this time to the text. Returns False at the end of the output."""
         ready, _, _ = select.select([self.parent], [], [], seconds)
         if not ready:
             return True
@@ -53,13 +53,13 @@ class Screen:
         deadline = time.monotonic() + LONGEST
         while words not in self.text:
             if time.monotonic() > deadline or not self.read(0.2):
-                raise TimeoutError(f"{words!r} is not shown: {self.text[-1500:]!r}")
+                raise TimeoutError(f"{words!r} does not appear in {self.text[-1500:]!r}")
 
     def type(self, text):
         os.write(self.parent, text.encode())
 
     def end(self):
-        """Everything that is shown until it ends."""
+        """Waits for the process to exit and returns its output."""
         deadline = time.monotonic() + LONGEST
         while self.read(0.2) and time.monotonic() < deadline:
             pass

@@ -1,9 +1,9 @@
-"""A proxy in front of a yard that fails on cue: as gateways do when what is behind them restarts or vanishes.
+"""A proxy in front of a yard that fails on cue, like a gateway whose upstream restarts or disappears.
 
-The first part of the path is the cue, such as `/before-503-2-abc/mcp/tools`: the first 2 requests with this cue are
-answered 503 before anything is forwarded; `after-502-1` forwards the first and hides its answer behind a 502,
-`cut-0-1` forwards it and then hangs up, and `internal-500-1` answers as a yard with a bug would. `/seen/CUE` tells how
-many requests there were and how many of them were forwarded. The rest of the name keeps cues apart.
+The first path segment is the cue, such as `/before-503-2-abc/mcp/tools`: the first 2 requests with this cue get a 503
+and are not forwarded. `after-502-1` forwards the first request and replaces the response with a 502, `cut-0-1` forwards
+it and closes the connection, and `internal-500-1` responds like a yard with a bug. `/seen/CUE` returns the number of
+requests and how many of them were forwarded. The rest of the cue makes it unique.
 """
 
 import http.client
@@ -12,7 +12,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-PAGE = b"<html><h1>It is not you, it is me</h1></html>"
+PAGE = b"<html><h1>Bad gateway</h1></html>"
 BUG = {
     "success": False,
     "error": {"code": "INTERNAL_ERROR", "message": "internal error", "details": {"id": "exec-bug"}},
@@ -70,7 +70,7 @@ class Proxy:
         return answer(request, int(status), PAGE, "text/html", {"retry-after": "1"} if status == "429" else {})
 
     def forward(self, reader, cue, rest, body, request=None):
-        """Asks the yard and hands its answer on as it comes; without a reader the answer is read and dropped."""
+        """Forwards the request and streams the response to the reader. Without a reader, it discards the response."""
         self.count(cue, "forwarded")
         request = request or reader
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}

@@ -1,4 +1,4 @@
-"""What schemathesis is told about this API beyond its document."""
+"""Checks and filters for schemathesis that the OpenAPI document cannot express."""
 
 import schemathesis
 
@@ -10,5 +10,5 @@ def no_internal_error(ctx, response, case):
 
 @schemathesis.hook
 def filter_case(context, case):
-    # `tag=x` is a list of one tag, and not a tag of the wrong type.
+    # `tag=x` is a valid list with one tag.
     return not isinstance((case.query or {}).get("tag"), str)

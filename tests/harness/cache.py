@@ -1,4 +1,4 @@
-"""Packages from the registries, installed once for the lock files of a folder of `tests`."""
+"""Installs the locked packages of a directory in `tests`, once per state of the lock files."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ LOCKS = ["package.json", "package-lock.json", ".npmrc", "requirements.txt"]
 
 
 def install(name, locks=None):
-    """Installs what `tests/name` locks, or another folder, unless it is there for these very lock files; gives back where."""
+    """Installs the packages that `tests/name` or `locks` pins, unless they are up to date. Returns the directory."""
     locks, cache = locks or TESTS / name, TARGET / name
     node = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
     digest = hashlib.sha256(f"{node} {sys.version} {cache}".encode())

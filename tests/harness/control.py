@@ -1,4 +1,4 @@
-"""A client of the control socket, with nothing but the standard library between the bytes and the test."""
+"""A client for the control socket that uses only the standard library."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 
 
 class Control:
-    """One socket of a yard that wants no token, or this one."""
+    """A control socket, with an optional token."""
 
     def __init__(self, url, token=None):
         where = urlparse(url)
@@ -33,10 +33,10 @@ class Control:
             raise ConnectionError(answer.decode(errors="replace"))
         self.welcome = json.loads(self._message())
 
-    def ask(self, subtype, **words):
-        """The response to one request, with the order of keys and the text of numbers kept."""
+    def ask(self, subtype, **fields):
+        """Sends a request and returns its response with the original key order and number texts."""
         self.last += 1
-        self._send(TEXT, json.dumps({"id": self.last, "subtype": subtype, **words}).encode())
+        self._send(TEXT, json.dumps({"id": self.last, "subtype": subtype, **fields}).encode())
         while True:
             text = self._message()
             message = json.loads(text)
@@ -51,7 +51,7 @@ class Control:
     def _more(self):
         data = self.socket.recv(1 << 20)
         if not data:
-            raise ConnectionError("the yard hung up")
+            raise ConnectionError("the yard closed the connection")
         self.buffer += data
 
     def _take(self, number):
@@ -61,7 +61,7 @@ class Control:
         return taken
 
     def _message(self):
-        """The next message as text."""
+        """Returns the next message as text."""
         parts = b""
         while True:
             first, second = self._take(2)

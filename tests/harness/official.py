@@ -1,4 +1,4 @@
-"""The official servers that `tests/gateway` locks, and what they are given to work on."""
+"""The official servers that `tests/gateway` pins, and their test data."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 WHEN = "1767323045 +0000"
-# Whoever commits with these gets the same commit every time.
+# Makes commits reproducible.
 ADA = {
     "GIT_AUTHOR_NAME": "Ada",
     "GIT_AUTHOR_EMAIL": "ada@example.com",
@@ -18,7 +18,7 @@ ADA = {
 
 
 class Workplace:
-    """Files, a repository and a memory that are the same in every run."""
+    """Files, a repository and a memory file that are the same in every run."""
 
     def __init__(self, home):
         self.home = home
@@ -42,7 +42,7 @@ class Workplace:
 
 
 class Commands:
-    """How each server is started."""
+    """The command line of each server."""
 
     def __init__(self, cache, workplace):
         modules = cache / "node_modules/@modelcontextprotocol"

@@ -1,4 +1,4 @@
-"""A raw MCP client in both eras, for comparing what servers say: no SDK may change a byte in between."""
+"""A raw MCP client for both eras. It does not use an SDK, so that responses can be compared byte by byte."""
 
 import http.client
 import json
@@ -16,7 +16,7 @@ METHOD_NOT_FOUND = {"code": -32601, "message": "Method not found"}
 
 
 class Refused(Exception):
-    """The server answered with a JSON-RPC error, which is `error`, or not at all."""
+    """The server returned the JSON-RPC error `error`, or did not respond."""
 
     def __init__(self, message, error=None):
         super().__init__(message)
@@ -24,20 +24,20 @@ class Refused(Exception):
 
 
 def exact(text):
-    """JSON with the order of keys and the text of numbers kept, so that `==` means the same JSON. An object is a tuple
-    of pairs, an array a list."""
+    """Parses JSON and preserves the key order and number texts, so that `==` means identical JSON. An object becomes a
+    tuple of pairs, an array a list."""
     return json.loads(text, object_pairs_hook=tuple, parse_int=lambda n: ("n", n), parse_float=lambda n: ("n", n))
 
 
 class Client:
-    """What the server may ask its client: `capabilities` says so, `answer(method, params)` gives the result."""
+    """The client side of server requests: the declared `capabilities`, and `answer(method, params)` for the results."""
 
     def __init__(self, capabilities=None, answer=None):
         self.capabilities = capabilities or {}
         self.answer = answer or (lambda method, params: None)
 
     def respond(self, request):
-        """The message that answers a request of the server."""
+        """Returns the response to a request of the server."""
         result = self.answer(request["method"], request.get("params", {}))
         answer = {"error": METHOD_NOT_FOUND} if result is None else {"result": result}
         return {"jsonrpc": "2.0", "id": request["id"], **answer}
@@ -48,7 +48,7 @@ def is_request(message):
 
 
 class Lines:
-    """A server over stdio."""
+    """A connection to a server over stdio."""
 
     def __init__(self, command, stderr=subprocess.DEVNULL, **options):
         self.process = subprocess.Popen(
@@ -67,13 +67,13 @@ class Lines:
         self.process.stdin.flush()
 
     def line(self):
-        """The next line that it writes."""
+        """Returns the next line of standard output."""
         try:
             line = self.lines.get(timeout=SECONDS)
         except queue.Empty:
-            raise Refused(f"nothing within {SECONDS} s") from None
+            raise Refused(f"no response within {SECONDS} s") from None
         if line is None:
-            raise Refused("the server ended")
+            raise Refused("the server exited")
         return line
 
     def exchange(self, message, _headers, client):
@@ -91,7 +91,7 @@ class Lines:
         return None
 
     def listen(self, _headers, _client):
-        """There is one stream for everything."""
+        """Does nothing: stdio has a single stream."""
 
     def close(self):
         self.process.stdin.close()
@@ -103,7 +103,7 @@ class Lines:
 
 
 class Http:
-    """A server over streamable HTTP."""
+    """A connection to a server over Streamable HTTP."""
 
     def __init__(self, url, token=None):
         self.url = urlparse(url)
@@ -137,7 +137,7 @@ class Http:
         return text
 
     def answer_in(self, stream, id, headers, client):
-        """The answer to a request in a stream; what the server asks before it is answered."""
+        """Returns the response from a stream, and answers the requests of the server before it."""
         for line in stream:
             data = line.decode().removeprefix("data:").strip() if line.startswith(b"data:") else ""
             if not data:
@@ -147,10 +147,10 @@ class Http:
                 self.post(client.respond(read), headers).read()
             elif read.get("id") == id and id is not None:
                 return data
-        raise Refused("a stream without an answer")
+        raise Refused("the stream ended without a response")
 
     def listen(self, headers, client):
-        """Answers what the server asks outside of requests, on the stream that is for that."""
+        """Answers server requests on the standalone stream."""
 
         def run():
             try:
@@ -167,7 +167,7 @@ class Http:
 
 
 class Talk:
-    """A conversation in one era."""
+    """An MCP session in one era."""
 
     def __init__(self, wire, era, client=None):
         self.wire, self.era, self.last = wire, era, 0
@@ -191,7 +191,7 @@ class Talk:
         return headers
 
     def ask(self, method, params):
-        """The result, as exact JSON."""
+        """Returns the result as parsed by `exact`."""
         self.last += 1
         if self.era == "modern":
             params = {
@@ -209,7 +209,7 @@ class Talk:
         return answer["result"]
 
     def all(self, method, key):
-        """Every item of a list, through all its pages."""
+        """Returns all items of a paginated list."""
         items, cursor = [], {}
         while True:
             page = dict(self.ask(method, cursor))
@@ -223,8 +223,8 @@ class Talk:
 
 
 def plain(result):
-    """A result without what only the modern era adds."""
-    kept = []
+    """Removes the fields that only the modern era has."""
+    fields = []
     for key, value in result:
         if key in ("resultType", "ttlMs", "cacheScope"):
             continue
@@ -232,5 +232,5 @@ def plain(result):
             value = tuple(pair for pair in value if pair[0] != SERVER_INFO)
             if not value:
                 continue
-        kept.append((key, value))
-    return tuple(kept)
+        fields.append((key, value))
+    return tuple(fields)

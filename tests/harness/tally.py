@@ -1,10 +1,10 @@
-"""Counts checks: a line for each, and `N passed, M failed` at the end."""
+"""Counts checks. Prints a line for each, and `N passed, M failed` at the end."""
 
 import sys
 
 
 class Tally:
-    """`quiet` prints only what failed, for runs that compare a great many things."""
+    """Check counts. With `quiet`, only failures are printed."""
 
     def __init__(self, quiet=False):
         self.quiet, self.passed, self.failed = quiet, 0, 0

@@ -1,5 +1,5 @@
-"""An API with every parameter style, body type and auth scheme. It answers with what it was asked; what FastAPI cannot
-express is in the document all the same, as other programs would write it there."""
+"""An API with every parameter style, body type and auth scheme. It echoes its requests. Features that FastAPI cannot express
+are added to the document by hand."""
 
 import base64
 from typing import Annotated
@@ -22,7 +22,7 @@ def parameter(name, place, schema=None, **more):
 
 
 def documented(method, path, *parameters, body=None, id=None, responses=None):
-    """An operation that is described by hand."""
+    """Adds an operation with a handwritten description."""
     extra = {"parameters": list(parameters)}
     if body:
         extra["requestBody"] = {"required": True, "content": body}
@@ -175,7 +175,7 @@ def secured(path, dependency, check):
     @app.get(path, operation_id=path.strip("/").replace("/", "_").replace("-", "_"), dependencies=[])
     async def guarded(response: Response, given=dependency):
         if not check(given):
-            raise HTTPException(401, "who are you?", {"WWW-Authenticate": "Bearer"})
+            raise HTTPException(401, "unauthenticated", {"WWW-Authenticate": "Bearer"})
         return {"ok": True}
 
 
@@ -191,7 +191,7 @@ secured("/secure/oidc", Security(OpenIdConnect(openIdConnectUrl="/oidc", scheme_
 OAUTH = ClientCredentials()
 secured("/secure/oauth-read", Security(OAUTH, scopes=["read"]), lambda given: TOKENS.get(given.removeprefix("Bearer ")) == "read")
 secured("/secure/oauth-write", Security(OAUTH, scopes=["write"]), lambda given: TOKENS.get(given.removeprefix("Bearer ")) == "write")
-secured("/secure/missing", Security(APIKeyHeader(name="X-Nobody", scheme_name="nobody")), lambda key: True)
+secured("/secure/missing", Security(APIKeyHeader(name="X-Missing", scheme_name="missing")), lambda key: True)
 
 FAILURES = {"failing": (404, {"X-Request-Id": "r-1"}, "no such thing"), "moved": (302, {"Location": "http://127.0.0.1:1/x"}, "")}
 for name, (status, headers, text) in FAILURES.items():

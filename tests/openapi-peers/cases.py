@@ -1,10 +1,10 @@
-"""What our own API must see, written down by hand: tool, arguments, and the request that the document describes.
+"""The requests that the test API must receive, written by hand: tool, arguments, and the described request.
 
 `headers` are compared by name; a name with None must not be there. `body` is text, bytes, or for parts a list of
 (name, filename, content type, bytes)."""
 
 COLORS, POINT = ["blue", "bl/ck", "brown é"], {"R": 100, "G": 200}
-# Most servers take a slash in a path for one, however it is encoded.
+# Most servers treat an encoded slash in a path like a slash.
 IN_PATH = ["blue", "bl&ck", "brown é"]
 E = "brown%20%C3%A9"
 
@@ -107,13 +107,13 @@ def bodies():
 
 
 def credentials():
-    nobody = {"authorization": None, "x-key": None, "cookie": None}
-    yield case("secure_header", {}, "GET", "/secure/header", {**nobody, "x-key": "k h"})
-    yield case("secure_query", {}, "GET", "/secure/query?key=k%26q", nobody)
-    yield case("secure_cookie", {}, "GET", "/secure/cookie", {**nobody, "cookie": "key=a+b/c=="})
-    yield case("secure_bearer", {}, "GET", "/secure/bearer", {**nobody, "authorization": "Bearer b-token"})
-    yield case("secure_basic", {}, "GET", "/secure/basic", {**nobody, "authorization": "Basic YW5uOnA6dw=="})
-    yield case("secure_oidc", {}, "GET", "/secure/oidc", {**nobody, "authorization": "Bearer o-token"})
+    no_auth = {"authorization": None, "x-key": None, "cookie": None}
+    yield case("secure_header", {}, "GET", "/secure/header", {**no_auth, "x-key": "k h"})
+    yield case("secure_query", {}, "GET", "/secure/query?key=k%26q", no_auth)
+    yield case("secure_cookie", {}, "GET", "/secure/cookie", {**no_auth, "cookie": "key=a+b/c=="})
+    yield case("secure_bearer", {}, "GET", "/secure/bearer", {**no_auth, "authorization": "Bearer b-token"})
+    yield case("secure_basic", {}, "GET", "/secure/basic", {**no_auth, "authorization": "Basic YW5uOnA6dw=="})
+    yield case("secure_oidc", {}, "GET", "/secure/oidc", {**no_auth, "authorization": "Bearer o-token"})
 
 
 def answers():

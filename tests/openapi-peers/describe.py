@@ -1,5 +1,5 @@
-"""What request a document describes for a tool's arguments, worked out from the document by a second, independent reader:
-only as much of OpenAPI as the documents of the peers use. Also makes up arguments for a tool."""
+"""Derives the described request for a tool's arguments from a document, independently of Toolyard. Supports only the subset of
+OpenAPI that the documents of the peers use. Also generates arguments for a tool."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ def plain(document, node):
 
 
 def made_up(schema, root, name=""):
-    """A value that a schema allows."""
+    """Returns a value that a schema allows."""
     schema = plain(root, schema)
     if "enum" in schema:
         return schema["enum"][0]
@@ -46,7 +46,7 @@ def made_up(schema, root, name=""):
         return base64.b64encode(b"bytes").decode()
     if schema.get("format") == "date-time":
         return "2026-01-02T03:04:05Z"
-    # Headers are best left to ASCII.
+    # Headers use only ASCII.
     return {"codes": "200", "code": "200"}.get(name, "a b/&=+" if name.startswith("If-") else "a b/ü&=+")
 
 
@@ -67,7 +67,7 @@ def parameters(document, path, operation):
 
 
 def joined(parameter, value):
-    """The pairs of a query: style form."""
+    """Returns the pairs of a query in the style `form`."""
     name = encoded(parameter["name"])
     if isinstance(value, dict):
         return [f"{encoded(key)}={encoded(below)}" for key, below in value.items()]
@@ -79,7 +79,7 @@ def joined(parameter, value):
 
 
 def described(document, method, path, arguments):
-    """The method, target, headers and body that the document describes."""
+    """Returns the method, target, headers and body that the document describes."""
     operation = document["paths"][path][method.lower()]
     left = dict(arguments)
     target, query, headers, form = path, [], {}, {}
@@ -97,7 +97,7 @@ def described(document, method, path, arguments):
             headers[name.lower()] = text(value)
         elif place == "formData":
             form[name] = value
-    # What stands in a path and is described nowhere is a text.
+    # A path parameter without a description is a string.
     for name in re.findall(r"{(.*?)}", target):
         target = target.replace("{%s}" % name, encoded(left.pop(name)))
     body = b""
@@ -106,7 +106,7 @@ def described(document, method, path, arguments):
         headers["content-type"] = "application/x-www-form-urlencoded"
         body = "&".join(f"{encoded(name)}={encoded(value)}" for name, value in form.items()).encode()
     elif content and left:
-        # JSON where there is a choice.
+        # Prefers JSON.
         kind = "application/json" if "application/json" in content else next(iter(content))
         value = left["body"] if set(left) == {"body"} else left
         headers["content-type"] = kind

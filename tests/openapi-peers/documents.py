@@ -1,8 +1,8 @@
-"""Every tool of every document in tests/data/openapi, served by Prism and called through both official SDKs, which check
-results against output schemas and throw away what does not fit.
+"""Calls every tool of every document in tests/data/openapi, served by Prism, through both official SDKs, which validate results
+against output schemas and reject invalid ones.
 
-Every good response that a document describes is asked for once: a proxy in front of Prism adds `Prefer: code=…`. It also keeps
-what Prism answers, which takes its time, for the second SDK."""
+Each successful response of a document is requested once: a proxy in front of Prism adds `Prefer: code=…`. The proxy also caches
+the responses of Prism, which is slow, for the second SDK."""
 
 import http.client
 import json
@@ -16,37 +16,37 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data/openapi"
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
-# Documents without a single operation have nothing to call.
+# Documents without operations.
 NO_OPERATIONS = {"learn-v3.1-webhook.json"}
-# Prism reads no document with references that lead nowhere, or to addresses. Of these it gets a copy in which such references
-# allow anything, and which says 3.1 where it was 3.2. The yard reads the documents as they are.
-MENDED = {"own-features-2.0.json", "own-features-3.1.json", "own-features-3.2.yaml"}
-# What Prism cannot answer, and why. These tools are called too, and what the yard says then is an error.
+# Prism cannot read documents with dangling or external references, or version 3.2. It gets a copy in which such references
+# allow anything and the version is 3.1. The yard reads the original documents.
+PATCHED = {"own-features-2.0.json", "own-features-3.1.json", "own-features-3.2.yaml"}
+# Operations that Prism cannot serve, with the reason. The yard must return an error for these tools.
 UNANSWERED = {
-    "learn-v3-2-tags": {  # the document describes no responses
+    "learn-v3-2-tags": {  # the document has no responses
         "get_flights", "get_flights_international", "get_flights_domestic", "get_flights_delayed",
     },
-    "own-features-2-0": {"send_file"},  # a picture cannot be written
+    "own-features-2-0": {"send_file"},  # Prism cannot generate an image
     "own-features-3-0": {
-        # It never answers where an object is in a path in the style `label`.
+        # Prism hangs if a path contains an object in the style `label`.
         "get_thing", "put_things_by_id_matrix_by_label", "trace_things_by_id_matrix_by_label",
-        "upload_bytes",  # an object cannot be written as text
+        "upload_bytes",  # Prism cannot serialize an object as text
     },
     "own-features-3-2": {
-        "search", "copy_search", "purge_search",  # methods that it does not know
-        "search_by_string",  # lines of JSON cannot be written
+        "search", "copy_search", "purge_search",  # methods that Prism does not know
+        "search_by_string",  # Prism cannot generate JSON lines
     },
 }  # fmt: skip
-# Seconds that anything may take on a machine that has other things to do.
+# Timeout in seconds, for a busy machine.
 PATIENCE = 600
-# Seconds after which Prism has tripped over a request, which it then never answers.
+# Seconds after which Prism is considered to hang.
 SILENCE = 20
 # Methods that Prism does not know.
 UNKNOWN_METHODS = ("QUERY", "COPY", "PURGE", "LINK", "UNLINK")
 
 
 def at(document, reference):
-    """What a reference leads to inside the document; a KeyError if that is nowhere."""
+    """Returns the target of a reference inside the document. Raises a KeyError if it has none."""
     if not reference.startswith("#"):
         raise KeyError(reference)
     node = document
@@ -56,8 +56,8 @@ def at(document, reference):
     return node
 
 
-def mended(document):
-    """A copy in which references that cannot be followed allow anything."""
+def patched(document):
+    """Returns a copy in which unresolvable references allow anything."""
 
     def copy(node):
         if isinstance(node, list):
@@ -86,14 +86,14 @@ def plain(document, node):
 
 
 def good_codes(document, path, method):
-    """The statuses of the good responses of an operation."""
+    """Returns the status codes of the successful responses of an operation."""
     item = plain(document, document["paths"][path])
     responses = plain(document, item[method]).get("responses", {})
     return sorted(str(code) for code in responses if re.fullmatch("2[0-9][0-9]", str(code)))
 
 
-class Preferring:
-    """A proxy in front of Prism that asks for the responses of each operation in turn."""
+class PreferProxy:
+    """A proxy in front of Prism that requests the responses of each operation in turn."""
 
     def __init__(self, url, document):
         self.port = int(url.rsplit(":", 1)[1])
@@ -104,7 +104,7 @@ class Preferring:
             for method in METHODS:
                 if isinstance(plain(document, item), dict) and method in plain(document, item):
                     codes = good_codes(document, path, method)
-                    # The one with the fewest parameters is meant where several fit.
+                    # If several operations match, the one with the fewest parameters wins.
                     self.operations.append((path.count("{"), method.upper(), pattern, codes))
         self.operations.sort(key=lambda operation: operation[0])
         preferring = self
@@ -119,7 +119,7 @@ class Preferring:
                 try:
                     kept = preferring.kept.get(key) or preferring.ask(self.command, self.path, self.headers, body, code)
                 except OSError as error:
-                    kept = 502, [("Content-Type", "text/plain")], f"Prism does not answer: {error}".encode()
+                    kept = 502, [("Content-Type", "text/plain")], f"Prism does not respond: {error}".encode()
                 preferring.kept[key] = kept
                 status, headers, text = kept
                 self.send_response(status)
@@ -143,7 +143,7 @@ class Preferring:
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
     def ask(self, method, target, headers, body, code):
-        """What Prism answers: status, headers and body."""
+        """Returns the status, headers and body of Prism's response."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SILENCE)
         connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
@@ -168,34 +168,34 @@ class Preferring:
 
 
 def serve(cache, home, read):
-    """Prism in front of every document: name -> (document, address), and those that it cannot serve with its reason."""
+    """Starts Prism for every document. Returns a map from name to document and URL, and the reasons for those it cannot serve."""
     files = sorted(file for file in DATA.iterdir() if file.suffix in (".json", ".yaml"))
     documents = {file.name: read(file) for file in files if file.name not in NO_OPERATIONS}
     given = {}
     for name, document in documents.items():
         given[name] = DATA / name
-        if name in MENDED:
-            documents[name] = mended(document)
-            given[name] = home / f"{name}.mended.json"
+        if name in PATCHED:
+            documents[name] = patched(document)
+            given[name] = home / f"{name}.patched.json"
             given[name].write_text(json.dumps(documents[name]))
-    # The largest document takes as long as all others.
+    # The largest document takes as long as all the others together.
     largest = max(given.values(), key=lambda path: path.stat().st_size)
     shares = [[largest], [path for path in given.values() if path != largest]]
     start = lambda share: subprocess.Popen(["node", HERE / "prism.mjs", cache, *share], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     lines = [process.stdout.readline() for process, share in [(start(share), share) for share in shares] for _ in share]
     served, refused = {}, {}
     names = {str(path): name for name, path in given.items()}
-    for told in map(json.loads, lines):
-        name = names[told["document"]]
-        if "url" in told:
-            served[name] = (documents[name], Preferring(told["url"], documents[name]).url)
+    for line in map(json.loads, lines):
+        name = names[line["document"]]
+        if "url" in line:
+            served[name] = (documents[name], PreferProxy(line["url"], documents[name]).url)
         else:
-            refused[name] = told["error"]
+            refused[name] = line["error"]
     return served, refused
 
 
 def schemes(document):
-    """The security schemes of a document with credentials for each, as lines of configuration."""
+    """Yields configuration lines with credentials for each security scheme of a document."""
     found = document.get("components", {}).get("securitySchemes") or document.get("securityDefinitions") or {}
     for name, scheme in found.items():
         scheme = plain(document, scheme)
@@ -216,7 +216,7 @@ def config(served):
     return text
 
 
-# What texts with a pattern or a format may be.
+# Candidates for strings with a pattern or a format.
 TEXTS = ("text", "1", "a", "A", "1a", "abc123", "2026-01-02", "aGVsbG8=", "#aabbcc", "a-b", "/a", "10.0.0.1/32", "1234567890")
 FORMATS = {
     "date-time": "2026-01-02T03:04:05Z", "date": "2026-01-02", "uri": "https://example.com/a", "email": "a@example.com",
@@ -224,8 +224,8 @@ FORMATS = {
 }  # fmt: skip
 
 
-def made_up(schema, root, depth=0):
-    """A small value that a schema of Draft 07 allows, if that can be found without thinking."""
+def example(schema, root, depth=0):
+    """Returns a small value that a Draft 07 schema allows, as far as simple rules can find one."""
     schema = plain(root, schema)
     if schema is True or not schema:
         return "text"
@@ -241,7 +241,7 @@ def made_up(schema, root, depth=0):
             simple = [choice for choice in choices if plain(root, choice).get("type") in ("string", "integer", "boolean")]
             chosen = (simple or choices)[0]
             if key == "oneOf" or schema.get("type") != "object":
-                value = made_up(chosen, root, depth + 1)
+                value = example(chosen, root, depth + 1)
                 return value | members(parts, root, depth) if isinstance(value, dict) else value
             parts.append(plain(root, chosen))
     kinds = next((part["type"] for part in parts if isinstance(part, dict) and part.get("type")), None)
@@ -259,10 +259,10 @@ def made_up(schema, root, depth=0):
         items = schema.get("items", {})
         count = schema.get("minItems", 0) if depth > 3 else max(1, schema.get("minItems", 0))
         if isinstance(items, list):
-            return [made_up(item, root, depth + 1) for item in items]
+            return [example(item, root, depth + 1) for item in items]
         if schema.get("maxItems") == 0:
             return []
-        values = [made_up(items, root, depth + 1) for _ in range(count)]
+        values = [example(items, root, depth + 1) for _ in range(count)]
         if schema.get("uniqueItems") and count > 1:
             return [str(n + 1) if isinstance(value, str) else n for n, value in enumerate(values)]
         return values
@@ -279,7 +279,7 @@ def made_up(schema, root, depth=0):
 
 
 def members(parts, root, depth):
-    """What an object has to have."""
+    """Returns the required members of an object."""
     found = {}
     properties = {}
     for part in parts:
@@ -287,23 +287,23 @@ def members(parts, root, depth):
             properties |= part.get("properties", {})
     for part in parts:
         for name in part.get("required", []) if isinstance(part, dict) else []:
-            found[name] = made_up(properties.get(name, {}), root, depth + 1)
-    # An argument that is an empty object may be nothing in a path or a query.
+            found[name] = example(properties.get(name, {}), root, depth + 1)
+    # An empty object can serialize to nothing in a path or a query.
     if depth == 1 and not found and properties:
         name = next(iter(properties))
-        found[name] = made_up(properties[name], root, depth + 1)
+        found[name] = example(properties[name], root, depth + 1)
     return found
 
 
 def calls(served, tools_of):
-    """What is to be called, by source: a call for each good response of each tool."""
+    """Returns the calls per source: one for each successful response of each tool."""
     plan = {}
     for name, (document, _) in served.items():
         source = source_name(name)
         plan[source] = []
         for definition in tools_of(source):
             method, path = definition["_meta"]["method"], definition["_meta"]["path"]
-            arguments = made_up(definition["inputSchema"], definition["inputSchema"])
+            arguments = example(definition["inputSchema"], definition["inputSchema"])
             codes = good_codes(document, path, method.lower()) if method not in UNKNOWN_METHODS else []
             call = {"name": definition["name"], "arguments": arguments, "times": max(1, len(codes))}
             plan[source].append(call)
@@ -311,16 +311,16 @@ def calls(served, tools_of):
 
 
 def through(client, yard, plan):
-    """What came of all calls through one SDK."""
+    """Makes all calls through one SDK and returns the results."""
     order = {"url": yard.url, "plan": plan}
     run = subprocess.run(client, input=json.dumps(order), capture_output=True, text=True, timeout=PATIENCE)
     if run.returncode != 0:
-        raise RuntimeError(f"{client[-1]} ended with {run.returncode}: {run.stderr[-2000:]}")
+        raise RuntimeError(f"{client[-1]} exited with code {run.returncode}: {run.stderr[-2000:]}")
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
 
 
 def check(yard, served, refused, cache, tally, tools_of):
-    """One line for each document and SDK, and one for each call that a client threw away."""
+    """Checks the results of both SDKs."""
     tally.report(not refused, "documents: Prism serves every document that has operations", refused)
     plan = calls(served, tools_of)
     total = sum(call["times"] for calls in plan.values() for call in calls)
@@ -330,25 +330,25 @@ def check(yard, served, refused, cache, tally, tools_of):
     }
     for sdk, client in clients.items():
         results = through(client, yard, plan)
-        tally.report(len(results) == total, f"documents: {sdk}: every tool is called for every good response", f"{len(results)} of {total}")
+        tally.report(len(results) == total, f"documents: {sdk}: every tool is called once per successful response", f"{len(results)} of {total}")
         statuses, unanswered = {}, {}
         for result in results:
             what = f"documents: {sdk}: {result['source']} {result['name']}"
-            tally.report("thrown" not in result, f"{what}: the client takes the result", result.get("thrown"))
+            tally.report("thrown" not in result, f"{what}: the client accepts the result", result.get("thrown"))
             status = result.get("status")
             statuses.setdefault(result["source"], []).append(status)
             if (status or 0) >= 500:
                 unanswered.setdefault(result["source"], set()).add(result["name"])
             honest = not result.get("isError") or (status or 0) >= 400 or result["text"].startswith("the call was made: ")
-            tally.report(honest, f"{what}: an error says why", result)
-            # A second implementation of JSON Schema has looked at what was said to be broken.
-            tally.report(result.get("breaks", True), f"{what}: what is said to break its schema breaks it", result)
+            tally.report(honest, f"{what}: an error has a reason", result)
+            # A second JSON Schema implementation confirms the reported violations.
+            tally.report(result.get("breaks", True), f"{what}: a reported schema violation is real", result)
         for source, found in statuses.items():
             found = [status for status in found if (status or 0) < 500]
             good = sum(1 for status in found if status and status < 300)
-            tally.report(good * 10 >= len(found) * 9, f"documents: {sdk}: {source}: most requests are good ones", f"{good} of {len(found)}")
-        tally.report(unanswered == UNANSWERED, f"documents: {sdk}: Prism answers all but what is known", unanswered)
+            tally.report(good * 10 >= len(found) * 9, f"documents: {sdk}: {source}: at least 90 % of the requests succeed", f"{good} of {len(found)}")
+        tally.report(unanswered == UNANSWERED, f"documents: {sdk}: Prism serves all operations except the known ones", unanswered)
         broken = sum(1 for result in results if result.get("isError") and (result.get("status") or 500) < 300)
         good = sum(1 for result in results if not result.get("isError"))
-        print(f"# {sdk}: {len(results)} calls of {sum(map(len, plan.values()))} tools; {good} results fit, "
-              f"{broken} good answers break their document and say so", flush=True)  # fmt: skip
+        print(f"# {sdk}: {len(results)} calls of {sum(map(len, plan.values()))} tools; {good} valid results, "
+              f"{broken} responses reported as schema violations", flush=True)  # fmt: skip

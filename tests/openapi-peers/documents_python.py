@@ -1,5 +1,5 @@
-"""Calls tools through the official Python SDK, which checks results against output schemas. The plan comes on standard input;
-one JSON line for each result goes to standard output."""
+"""Calls tools through the official Python SDK, which validates results against output schemas. Reads the plan from
+standard input and writes one JSON line per result to standard output."""
 
 import asyncio
 import json
@@ -8,12 +8,12 @@ import sys
 from jsonschema import Draft7Validator
 from mcp import Client
 
-# As many calls as Prism can work on.
+# Maximum number of calls that Prism handles in parallel.
 AT_ONCE = 8
 
 
 def breaks(schema, text):
-    """Whether a body breaks a schema, as it is or in an object, whichever the schema is about."""
+    """Returns whether a body violates a schema, wrapped in an object if the schema expects that."""
     try:
         body = json.loads(text)
     except ValueError:
@@ -25,18 +25,18 @@ def breaks(schema, text):
 
 async def call(client, turn, source, name, arguments, schema):
     async with turn:
-        told = {"source": source, "name": name}
+        report = {"source": source, "name": name}
         try:
             result = await asyncio.wait_for(client.call_tool(name, arguments), 300)
-        except Exception as error:  # whatever the client says is the finding
-            return told | {"thrown": f"{type(error).__name__}: {error}"[:600]}
+        except Exception as error:  # every error of the client is a result
+            return report | {"thrown": f"{type(error).__name__}: {error}"[:600]}
     answer = result.model_dump(by_alias=True, mode="json")
     http = (answer.get("_meta") or {}).get("dev.toolyard/http", {})
     text = "".join(block.get("text") or "" for block in answer["content"][:1])
-    told |= {"isError": bool(answer.get("isError")), "status": http.get("status"), "text": text[:300]}
+    report |= {"isError": bool(answer.get("isError")), "status": http.get("status"), "text": text[:300]}
     if text.startswith("the call was made: "):
-        told["breaks"] = breaks(schema, text.partition("\n\n")[2])
-    return told
+        report["breaks"] = breaks(schema, text.partition("\n\n")[2])
+    return report
 
 
 async def call_all(url, source, calls):
@@ -51,8 +51,8 @@ async def call_all(url, source, calls):
                 break
         order = [call for call in calls for _ in range(call["times"])]
         jobs = [call(client, turn, source, one["name"], one["arguments"], schemas.get(one["name"])) for one in order]
-        for told in await asyncio.gather(*jobs):
-            print(json.dumps(told), flush=True)
+        for report in await asyncio.gather(*jobs):
+            print(json.dumps(report), flush=True)
 
 
 async def main():

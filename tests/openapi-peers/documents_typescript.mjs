@@ -1,6 +1,6 @@
-// Calls tools through the official TypeScript SDK, which checks results against output schemas. The plan comes on standard
-// input; one JSON line for each result goes to standard output. Usage: node documents_typescript.mjs FOLDER, where FOLDER is
-// the one that has node_modules.
+// Calls tools through the official TypeScript SDK, which validates results against output schemas. Reads the plan from
+// standard input and writes one JSON line per result to standard output. Usage: node documents_typescript.mjs FOLDER, where
+// FOLDER contains node_modules.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
@@ -9,7 +9,7 @@ const load = (name) => import(pathToFileURL(require.resolve(name)));
 const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
 const { StreamableHTTPClientTransport } = await load("@modelcontextprotocol/sdk/client/streamableHttp.js");
 
-// As many calls as Prism can work on.
+// Maximum number of calls that Prism handles in parallel.
 const AT_ONCE = 8;
 
 async function call(client, source, name, given) {
@@ -28,7 +28,7 @@ async function callAll(url, source, calls) {
   await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/servers/${source}/mcp`)));
   let cursor;
   do {
-    // It knows the schemas of the last page only, so the tools of a page are called before the next one is read.
+    // The SDK only keeps the schemas of the last page, so the tools of a page are called before the next page is read.
     const page = await client.listTools({ cursor });
     const there = new Set(page.tools.map((tool) => tool.name));
     const waiting = calls.filter((one) => there.has(one.name)).flatMap((one) => Array(one.times).fill(one));

@@ -1,6 +1,6 @@
-// Serves OpenAPI documents with Prism, all of them in this one process: one for each would take minutes to start.
-// Usage: node prism.mjs FOLDER DOCUMENT…, where FOLDER is the one that has node_modules. One JSON line for each document,
-// with its address or with why Prism cannot serve it.
+// Serves several OpenAPI documents with Prism in one process, because one process per document would take minutes to start.
+// Usage: node prism.mjs FOLDER DOCUMENT…, where FOLDER contains node_modules. Prints one JSON line per document, with its URL
+// or the reason why Prism cannot serve it.
 import { createRequire } from "node:module";
 
 const [folder, ...documents] = process.argv.slice(2);
@@ -9,7 +9,7 @@ const { getHttpOperationsFromSpec } = require("@stoplight/prism-http");
 const { createServer } = require("@stoplight/prism-http-server");
 const { createLogger } = require("@stoplight/prism-core");
 
-// As `prism mock` has it, but for the check of its own answers: the clients check them.
+// The settings of `prism mock`, without response validation, which the clients do.
 const config = {
   isProxy: false,
   checkSecurity: true,
@@ -19,7 +19,7 @@ const config = {
   mock: { dynamic: false, ignoreExamples: false },
 };
 
-// What Prism trips over must not take the other documents along; the request it was for is not answered.
+// A crash in Prism must not affect the other documents. The request that caused it gets no response.
 for (const what of ["uncaughtException", "unhandledRejection"]) process.on(what, (error) => console.error(what, error));
 
 for (const document of documents) {

@@ -1,4 +1,4 @@
-"""A proxy that hands every request on as it came and remembers it: what a server saw, byte for byte."""
+"""A proxy that forwards every request unchanged and records it."""
 
 import http.client
 import threading
@@ -8,7 +8,7 @@ HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "te", 
 
 
 class Recorder:
-    """Listens on a free port and hands on to `port`."""
+    """Listens on a free port and forwards to `port`."""
 
     def __init__(self, port):
         self.target, self.seen, self.lock = port, [], threading.Lock()
@@ -52,7 +52,7 @@ class Recorder:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def during(self, work):
-        """Does it, and gives back what it gave back and what was seen meanwhile."""
+        """Runs `work` and returns its result and the requests that were recorded meanwhile."""
         with self.lock:
             self.seen.clear()
         result = work()

@@ -1,4 +1,4 @@
-// The checks that every TypeScript client runs against the demo yard; what they expect is in cases.json.
+// The checks that every TypeScript client runs against the demo yard. cases.json has the expected values.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 
@@ -7,12 +7,12 @@ const [label, mode, transport] = process.argv.slice(2);
 const era = mode === "legacy" ? "legacy" : "modern";
 let checks = 0;
 
-/** Runs one check and prints one line about it. */
+/** Runs a check and prints its result on one line. */
 async function check(name, body) {
   checks += 1;
   let timer;
   const limit = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error("no answer within 10 s")), 10_000);
+    timer = setTimeout(() => reject(new Error("no response within 10 s")), 10_000);
   });
   try {
     await Promise.race([body(), limit]);
@@ -25,15 +25,15 @@ async function check(name, body) {
   }
 }
 
-/** What a call promises to be refused with: the error's JSON-RPC code. */
+/** Returns the JSON-RPC code of the error that a request must fail with. */
 async function refusal(promise) {
   const answer = await promise.then((result) => ({ result }), (error) => ({ error }));
   assert.ok(answer.error, `expected an error, got ${JSON.stringify(answer.result)}`);
-  assert.equal(typeof answer.error.code, "number", `no JSON-RPC error: ${answer.error}`);
+  assert.equal(typeof answer.error.code, "number", `not a JSON-RPC error: ${answer.error}`);
   return answer.error.code;
 }
 
-/** The parts of a tool result that mean something to its reader. */
+/** Returns the relevant parts of a tool result. */
 function plain({ content, structuredContent, isError }) {
   return { content, structuredContent, isError: isError ?? false };
 }
@@ -58,7 +58,7 @@ async function checkTools({ client, call, progressOnWire }) {
       assert.equal(inputSchema.type, "object", `inputSchema of ${name}`);
       seen[name] = { properties: keys(inputSchema.properties ?? {}), required: [...(inputSchema.required ?? [])].sort() };
     }
-    assert.equal(tools.length, keys(seen).length, "a name is listed twice");
+    assert.equal(tools.length, keys(seen).length, "duplicate names");
     assert.deepEqual(seen, cases.tools);
   });
   for (const { tool, arguments: given, result, more_keys } of cases.structured) {
@@ -111,19 +111,19 @@ async function checkTools({ client, call, progressOnWire }) {
 }
 
 async function checkFailures({ call }) {
-  for (const { why, tool, arguments: given, text } of cases.failing) {
+  for (const { why, tool, arguments: given, text: expected } of cases.failing) {
     await check(`tools/call ${tool} when ${why}`, async () => {
       const answer = plain(await call(tool, given));
       assert.equal(answer.isError, true);
-      const said = answer.content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
-      assert.notEqual(said.trim(), "", "no words about the failure");
-      assert.ok(said.includes(text ?? ""), `${JSON.stringify(said)} lacks ${JSON.stringify(text)}`);
+      const text = answer.content.filter((block) => block.type === "text").map((block) => block.text).join("\n");
+      assert.notEqual(text.trim(), "", "the error has no text");
+      assert.ok(text.includes(expected ?? ""), `${JSON.stringify(text)} does not contain ${JSON.stringify(expected)}`);
     });
   }
   await check("tools/call of an unknown tool", async () => {
     assert.equal(await refusal(call("no_such_tool", {})), -32602);
   });
-  await check("tools/call ask_name of a client that cannot be asked", async () => {
+  await check("tools/call ask_name without the elicitation capability", async () => {
     if (era === "modern") {
       assert.equal(await refusal(call("ask_name", {})), -32021);
     } else {
@@ -152,7 +152,7 @@ async function checkResources({ client, codeOnWire }) {
     assert.deepEqual(contents.map(({ uri, text }) => ({ uri, text })), [{ uri: template.uri, text: template.text }]);
   });
   await check("resources/read of an unknown resource", async () => {
-    // Version 2 of the client shows one code for both eras, so what crossed the wire is what counts.
+    // Version 2 of the client reports one code for both eras, so check the code on the wire.
     await refusal(client.readResource({ uri: unknownResource.uri }));
     assert.equal(codeOnWire(), unknownResource[era]);
   });
@@ -168,8 +168,8 @@ async function checkPrompts({ client }) {
   });
   await check("prompts/get", async () => {
     const { messages } = await client.getPrompt({ name: prompt.name, arguments: prompt.given });
-    const said = messages.map(({ content }) => content.text ?? "").join("\n");
-    for (const value of Object.values(prompt.given)) assert.ok(said.includes(value), `${value} is not in: ${said}`);
+    const text = messages.map(({ content }) => content.text ?? "").join("\n");
+    for (const value of Object.values(prompt.given)) assert.ok(text.includes(value), `${value} is not in: ${text}`);
   });
   await check("prompts/get of an unknown prompt", async () => {
     assert.equal(await refusal(client.getPrompt({ name: "no_such_prompt" })), -32602);
@@ -187,19 +187,19 @@ async function checkPrompts({ client }) {
 async function checkElicitation(connect) {
   const { tool, answer, result } = cases.elicitation;
   await check(`tools/call ${tool} asks the client`, async () => {
-    const asked = [];
+    const questions = [];
     const peer = await connect({
       elicit: (params) => {
-        asked.push(params);
+        questions.push(params);
         return { action: "accept", content: answer };
       },
     });
     try {
       assert.deepEqual(plain(await peer.call(tool, {})), textResult(result));
-      assert.equal(asked.length, 1, "number of questions");
-      assert.equal(asked[0].mode ?? "form", "form");
-      assert.notEqual(asked[0].message.trim(), "");
-      const { type, properties } = asked[0].requestedSchema;
+      assert.equal(questions.length, 1, "number of questions");
+      assert.equal(questions[0].mode ?? "form", "form");
+      assert.notEqual(questions[0].message.trim(), "");
+      const { type, properties } = questions[0].requestedSchema;
       assert.deepEqual([type, keys(properties), properties.name.type], ["object", ["name"], "string"]);
     } finally {
       await peer.close();
@@ -207,7 +207,7 @@ async function checkElicitation(connect) {
   });
 }
 
-/** Runs all checks; `connect({elicit, token})` gives `{client, call, version, sent, progressOnWire, errors, close}`. */
+/** Runs all checks. `connect({elicit, token})` returns `{client, call, version, sent, progressOnWire, errors, close}`. */
 export async function main(connect) {
   let peer;
   await check("connects", async () => {
@@ -222,24 +222,24 @@ export async function main(connect) {
     await checkResources(peer);
     await checkPrompts(peer);
     await checkElicitation(connect);
-    await check("the client had nothing to complain about", async () => {
+    await check("the client reported no errors", async () => {
       assert.deepEqual(peer.errors.map(String), []);
     });
-    await check(era === "legacy" ? "initialize was the first request" : "initialize was never sent", async () => {
+    await check(era === "legacy" ? "initialize is the first request" : "initialize is not sent", async () => {
       if (era === "legacy") {
         assert.deepEqual(peer.sent.slice(0, 2), ["initialize", "notifications/initialized"]);
       } else {
-        assert.ok(peer.sent.includes("tools/call"), "nothing was recorded");
+        assert.ok(peer.sent.includes("tools/call"), "no messages were recorded");
         assert.ok(!peer.sent.includes("initialize"), String(peer.sent));
       }
     });
     await check("closes", () => peer.close());
   }
   if (transport === "http") {
-    await check("a wrong token is refused with 401", async () => {
+    await check("a wrong token is rejected with 401", async () => {
       const answer = await connect({ token: "wrong" }).catch((error) => ({ error }));
       await answer.close?.();
-      assert.ok(answer.error, "the client could connect");
+      assert.ok(answer.error, "the client connected");
       assert.equal(answer.error.status ?? answer.error.code, 401, String(answer.error));
     });
   }

@@ -1,4 +1,4 @@
-"""The official Python client, version 2 (both eras), as a client of Toolyard; what it expects is in cases.json."""
+"""The official Python client, version 2 (both eras), as a client of Toolyard. cases.json has the expected values."""
 
 import asyncio
 import base64
@@ -18,19 +18,19 @@ from mcp_types import ElicitResult, PromptReference
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
 LABEL, MODE, TRANSPORT = sys.argv[1:4]
 ERA = "legacy" if MODE == "legacy" else "modern"
-# "modern" adopts the version without asking: its first request is not `server/discover`.
+# "modern" uses the version without negotiation: its first request is not `server/discover`.
 MODES = {"legacy": "legacy", "auto": "auto", "modern": "2026-07-28"}
 checks = 0
 
 
 async def check(name, body, seconds=10):
-    """Runs one check and prints one line about it."""
+    """Runs a check and prints its result on one line."""
     global checks
     checks += 1
     try:
         await asyncio.wait_for(body(), seconds)
         print(f"ok {LABEL}: {name}", flush=True)
-    except Exception as error:  # whatever goes wrong is the finding
+    except Exception as error:  # every exception is a failed check
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         reason = " ".join(f"{type(error).__name__} {error}".split())[:400]
@@ -48,7 +48,7 @@ def true(condition, reason):
 
 
 async def refusal(awaitable):
-    """The JSON-RPC code that a request is refused with."""
+    """Returns the JSON-RPC code of the error that a request must fail with."""
     try:
         answer = await awaitable
     except MCPError as error:
@@ -62,7 +62,7 @@ async def connect(elicit=None, token=None, errors=None, statuses=None):
         if statuses is not None:
             statuses.append(response.status_code)
 
-    async def hear(message):
+    async def handle_message(message):
         if isinstance(message, Exception) and errors is not None:
             errors.append(message)
 
@@ -74,12 +74,12 @@ async def connect(elicit=None, token=None, errors=None, statuses=None):
             http = httpx2.AsyncClient(headers=headers, timeout=30, event_hooks={"response": [status]})
             await stack.enter_async_context(http)
             target = streamable_http_client(os.environ["PEER_URL"], http_client=http)
-        client = Client(target, mode=MODES[MODE], elicitation_callback=elicit, message_handler=hear)
+        client = Client(target, mode=MODES[MODE], elicitation_callback=elicit, message_handler=handle_message)
         yield await stack.enter_async_context(client)
 
 
 def plain(result):
-    """The parts of a tool result that mean something to its reader."""
+    """Returns the relevant parts of a tool result."""
     content = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
     return {"content": content, "structured": result.structured_content, "isError": bool(result.is_error)}
 
@@ -145,9 +145,9 @@ async def check_failures(client):
     async def failing(case):
         answer = plain(await client.call_tool(case["tool"], case["arguments"]))
         equal(answer["isError"], True, "isError")
-        said = "\n".join(block["text"] for block in answer["content"] if block["type"] == "text")
-        true(said.strip(), "no words about the failure")
-        true(case.get("text", "") in said, f"{case.get('text')!r} is not in {said!r}")
+        text = "\n".join(block["text"] for block in answer["content"] if block["type"] == "text")
+        true(text.strip(), "the error has no text")
+        true(case.get("text", "") in text, f"{case.get('text')!r} is not in {text!r}")
 
     for case in CASES["failing"]:
         await check(f"tools/call {case['tool']} when {case['why']}", lambda: failing(case))
@@ -163,7 +163,7 @@ async def check_failures(client):
         else:
             equal((await client.call_tool("ask_name", {})).is_error, True, "isError")
 
-    await check("tools/call ask_name of a client that cannot be asked", not_asked)
+    await check("tools/call ask_name without the elicitation capability", not_asked)
 
 
 async def check_resources(client):
@@ -206,9 +206,9 @@ async def check_prompts(client):
 
     async def get():
         messages = (await client.get_prompt(prompt["name"], prompt["given"])).messages
-        said = "\n".join(getattr(message.content, "text", "") for message in messages)
+        text = "\n".join(getattr(message.content, "text", "") for message in messages)
         for value in prompt["given"].values():
-            true(value in said, f"{value} is not in: {said}")
+            true(value in text, f"{value} is not in: {text}")
 
     async def unknown():
         equal(await refusal(client.get_prompt("no_such_prompt")), -32602, "code")
@@ -227,17 +227,17 @@ async def check_prompts(client):
 
 
 async def elicitation():
-    case, asked = CASES["elicitation"], []
+    case, questions = CASES["elicitation"], []
 
     async def elicit(context, params):
-        asked.append(params)
+        questions.append(params)
         return ElicitResult(action="accept", content=case["answer"])
 
     async with connect(elicit=elicit) as client:
         equal(plain(await client.call_tool(case["tool"], {})), text_result(case["result"]))
-    equal([params.mode for params in asked], ["form"], "questions")
-    true(asked[0].message.strip(), "no message")
-    schema = asked[0].requested_schema
+    equal([params.mode for params in questions], ["form"], "questions")
+    true(questions[0].message.strip(), "no message")
+    schema = questions[0].requested_schema
     equal((schema["type"], list(schema["properties"])), ("object", ["name"]), "requestedSchema")
     equal(schema["properties"]["name"]["type"], "string", "type of name")
 
@@ -269,16 +269,16 @@ async def whole_session():
         await check_prompts(client)
 
     async def quiet():
-        equal([repr(error) for error in errors], [], "complaints")
+        equal([repr(error) for error in errors], [], "errors")
 
-    await check("the client had nothing to complain about", quiet)
+    await check("the client reported no errors", quiet)
 
 
 async def main():
     await check("connects and closes", whole_session, seconds=60)
     await check("tools/call ask_name asks the client", elicitation)
     if TRANSPORT == "http":
-        await check("a wrong token is refused with 401", wrong_token)
+        await check("a wrong token is rejected with 401", wrong_token)
     print(f"end {checks}", flush=True)
 
 

@@ -1,4 +1,4 @@
-// Where the TypeScript clients find Toolyard, and a tap that records what crosses the wire.
+// The transport of the TypeScript clients, with a tap that records all messages.
 
 /** A transport to Toolyard: a process of our own over stdio, or the HTTP server that `run` started. */
 export function endpoint({ StdioClientTransport, StreamableHTTPClientTransport, token, args = ["stdio"], env }) {

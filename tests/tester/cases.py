@@ -1,4 +1,4 @@
-"""The servers under test, and what is asked of them."""
+"""The servers under test and the requests to send."""
 
 import base64
 import contextlib
@@ -15,7 +15,7 @@ from harness.talk import Http, Lines
 
 
 def environment(home, **more):
-    """What every process gets: little, for one of the tools tells all of it."""
+    """Returns a minimal environment, because one of the tools prints all of it."""
     return {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8", **more}
 
 
@@ -24,24 +24,24 @@ class Case:
     name: str
     home: object
     command: list
-    # Set before the command, as a shell does it.
+    # Assignments before the command, as in a shell.
     variables: dict = field(default_factory=dict)
-    # Where it listens, if not on standard input.
+    # The port of an HTTP server, or 0 for stdio.
     port: int = 0
-    # (tool, arguments that it takes): every tool that the server advertises has one.
+    # (tool, valid arguments). Every tool of the server has at least one entry.
     calls: list = field(default_factory=list)
-    # (tool, arguments that it refuses, the JSON pointers of all that is wrong), beyond what follows from any schema.
+    # (tool, invalid arguments, JSON pointers of all violations), in addition to the generic ones.
     refusals: list = field(default_factory=list)
-    # Resources that only a template promises.
+    # Resources that only a template describes.
     uris: list = field(default_factory=list)
-    # name -> arguments: every prompt that the server advertises has some.
+    # name -> arguments. Every prompt of the server has an entry.
     prompts: dict = field(default_factory=dict)
     # (prompt, arguments, pointers)
     bad_prompts: list = field(default_factory=list)
 
     @property
     def url(self):
-        """What the tester is told to connect to."""
+        """The URL or command line for the tester."""
         if self.port:
             return f"http://127.0.0.1:{self.port}/mcp"
         variables = [f"{name}={shlex.quote(value)}" for name, value in self.variables.items()]
@@ -49,7 +49,7 @@ class Case:
 
     @contextlib.contextmanager
     def running(self):
-        """A server that listens runs while it is talked to; others are started by whoever talks to them."""
+        """Runs an HTTP server. The client starts stdio servers itself."""
         if not self.port:
             yield
             return
@@ -62,22 +62,22 @@ class Case:
                 process.kill()
 
     def wire(self):
-        """A way to talk to it directly."""
+        """Returns a direct connection."""
         if self.port:
             return Http(self.url)
         return Lines(self.command, env=environment(self.home, **self.variables), cwd=self.home)
 
 
 def answers(work):
-    """What a client says when the server asks it something."""
+    """Returns the answers of the client to requests of the server."""
     form = {"name": "Ada", "check": True, "email": "ada@example.com", "integer": 7, "number": 2.5}
     words = {"type": "text", "text": "forty-two, ü"}
     return {
         "elicitation/create": {"action": "accept", "content": form},
         "elicitation/create url": {"action": "accept"},
         "sampling/createMessage": {"role": "assistant", "content": words, "model": "a-model", "stopReason": "endTurn"},
-        # The folder that the file server is started with, which it replaces by these when it has heard them: so it
-        # makes no difference when that is.
+        # The same directory that the file server is started with. The server replaces its directories with the roots as
+        # soon as it receives them, so the timing does not matter.
         "roots/list": {"roots": [{"uri": work.files.as_uri(), "name": "files"}]},
     }
 
@@ -96,18 +96,18 @@ def cases(work, commands):
             ("get-sum", {"a": 0.1, "b": 0.2}),
             ("get-tiny-image", {}),
             ("gzip-file-as-resource", {"name": "a.gz", "data": "data:text/plain,hello", "outputType": "resource"}),
-            # On and off again: while these are on, the server does not end when nobody talks to it any more.
+            # On and off again: while these are on, the server does not exit when its client disconnects.
             ("toggle-simulated-logging", {}),
             ("toggle-simulated-logging", {}),
             ("toggle-subscriber-updates", {}),
             ("toggle-subscriber-updates", {}),
             ("trigger-long-running-operation", {"duration": 0.2, "steps": 2}),
-            # These three ask the client, which answers.
+            # These send requests to the client.
             ("get-roots-list", {}),
             ("trigger-elicitation-request", {}),
             ("trigger-sampling-request", {"prompt": "how much?", "maxTokens": 7}),
             ("trigger-url-elicitation", {"url": "https://example.com/a", "elicitationId": "e-1"}),
-            # It runs only as a task, which a client must ask for; without that the server refuses it.
+            # Only runs as a task. The server rejects a plain call.
             ("simulate-research-query", {"topic": "engines"}),
         ],
         "refusals": [
@@ -200,25 +200,25 @@ def cases(work, commands):
     ]
 
 
-# What depends on the moment, and what stands in its place when answers are compared.
+# Values that change from run to run, and their placeholders for comparisons.
 MOMENTS = [
-    # server-everything makes its dynamic resources up when they are asked for, and says when that was.
+    # server-everything generates dynamic resources on request and includes the time.
     (re.compile(r"created at \d+:\d\d:\d\d [AP]M"), "created at TIME"),
-    # It names the session, which over HTTP has another id every time.
+    # Session IDs over HTTP differ.
     (re.compile(r"for session [0-9a-f-]{36}"), "for session ID"),
-    # server-filesystem says when a file was made, changed and read; it is made anew for every conversation.
+    # server-filesystem returns file times. The files are recreated for every session.
     (re.compile(r"(created|modified|accessed): [A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d{4} [^\n\"]*"), r"\1: TIME"),
 ]
 
 
 def steady(value):
-    """The same JSON without what depends on the moment, also where that is inside base64."""
+    """Replaces values that change from run to run, including those inside base64."""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             inside = base64.b64decode(value, validate=True).decode()
             value = inside if "created at" in inside else value
         if value.startswith("{") and '"PATH"' in value:
-            # An environment has no order; this is the answer of the tool that tells its own.
+            # The output of `get-env`. Environment variables have no order.
             value = json.dumps(json.loads(value), sort_keys=True)
         for moment, name in MOMENTS:
             value = moment.sub(name, value)

@@ -1,4 +1,4 @@
-"""What the document that defines the tester promises: its definitions, and the form of every answer."""
+"""The contract of the tester: its tool definitions and the format of every result."""
 
 import json
 from datetime import datetime
@@ -9,38 +9,38 @@ from jsonschema import Draft202012Validator
 SPEC = json.loads((TESTS / "data/spec/tester-tools.json").read_text(encoding="utf-8"))
 TOOLS = {tool["name"].removeprefix(SPEC["prefix"]): tool for tool in SPEC["tools"]}
 VALIDATORS = {name: Draft202012Validator(tool["returnSchema"]) for name, tool in TOOLS.items()}
-# What the document shows and a server need not say.
+# Fields of the document that a server can omit.
 OPTIONAL = {"description", "mimeType"}
 TIMES = {"connected_at", "disconnected_at", "retrieved_at", "started_at", "completed_at"}
 
 
 def ordered(text):
-    """JSON with the order of keys kept; the text of numbers is not, since the clients write them anew."""
+    """Parses JSON with its key order. Number texts are not preserved, because the clients reformat them."""
     return json.loads(text, object_pairs_hook=tuple)
 
 
 def definition_problems(tools):
-    """Where the advertised tools are not those of the document. How local servers are named is ours to say."""
+    """Returns the differences between the advertised tools and the document, which leaves the naming of local servers open."""
     problems = []
     if [tool["name"] for tool in tools] != list(TOOLS):
         return [f"tools {[tool['name'] for tool in tools]}"]
     for tool in tools:
-        name, promised = tool["name"], TOOLS[tool["name"]]
-        pairs = zip(tool["description"].splitlines(), promised["description"].splitlines(), strict=True)
+        name, expected_tool = tool["name"], TOOLS[tool["name"]]
+        pairs = zip(tool["description"].splitlines(), expected_tool["description"].splitlines(), strict=True)
         changed = [theirs for ours, theirs in pairs if ours != theirs]
         expected = ["For local servers, this will be implemented in Phase 2."] if name == "connect_to_server" else []
         for what, good in (
             ("description", changed == expected),
-            ("inputSchema", tool["inputSchema"] == promised["inputSchema"]),
-            ("outputSchema", tool.get("outputSchema") == promised["returnSchema"]),
+            ("inputSchema", tool["inputSchema"] == expected_tool["inputSchema"]),
+            ("outputSchema", tool.get("outputSchema") == expected_tool["returnSchema"]),
         ):
             if not good:
-                problems.append(f"the {what} of {name} is not the document's")
+                problems.append(f"the {what} of {name} differs from the document")
     return problems
 
 
 def missing(schema, value, at=""):
-    """What a schema names and an answer that worked does not have."""
+    """Yields the properties of a schema that a successful result lacks."""
     for key, part in schema.get("properties", {}).items():
         if key not in value:
             if key not in OPTIONAL:
@@ -54,7 +54,7 @@ def time_problems(value, at=""):
         for key, part in value.items():
             here = f"{at}/{key}"
             if key in TIMES and datetime.fromisoformat(part).tzinfo is None:
-                yield f"{here} has no zone"
+                yield f"{here} has no time zone"
             elif key.endswith("_ms") and not (type(part) is int and part >= 0):
                 yield f"{here} is {part!r}"
             elif key not in ("result", "arguments", "details", "resource", "prompt", "tools", "resources", "prompts"):
@@ -62,7 +62,7 @@ def time_problems(value, at=""):
 
 
 def error_problems(body):
-    """Where an error has not the form of the document's example."""
+    """Yields the differences between an error and the example of the document."""
     error = body.get("error", {})
     if error.get("type") not in SPEC["errorTypes"]:
         yield f"error type {error.get('type')!r}"
@@ -79,21 +79,21 @@ def error_problems(body):
         yield "a connection without server_url"
 
 
-def problems(tool, said):
-    """Where an answer of one of the nine, as an official client gave it to us, breaks a promise."""
-    if "thrown" in said:
-        return [f"the client threw {said['thrown']}"]
-    if [(block.get("type"), sorted(block)) for block in said["content"]] != [("text", ["text", "type"])]:
-        return [f"content {said['content']}"]
-    text, body = said["content"][0]["text"], said["structured"]
+def problems(tool, result):
+    """Returns the contract violations in a result of one of the nine tools, as received by an official client."""
+    if "thrown" in result:
+        return [f"the client threw {result['thrown']}"]
+    if [(block.get("type"), sorted(block)) for block in result["content"]] != [("text", ["text", "type"])]:
+        return [f"content {result['content']}"]
+    text, body = result["content"][0]["text"], result["structured"]
     if ordered(text) != ordered(json.dumps(body)):
-        return [f"the text says {text} and structuredContent {json.dumps(body)}"]
+        return [f"the text is {text}, but structuredContent is {json.dumps(body)}"]
     found = [f"schema: {error.json_path} {error.message}" for error in VALIDATORS[tool].iter_errors(body)]
     found += time_problems(body)
-    if said["isError"] != (body.get("success") is False):
-        found.append(f"isError {said['isError']} and success {body.get('success')}")
-    if said["isError"]:
+    if result["isError"] != (body.get("success") is False):
+        found.append(f"isError {result['isError']} but success {body.get('success')}")
+    if result["isError"]:
         return found + list(error_problems(body))
     if body.get("connected") is False:
-        return found  # there is no connection to say anything about
+        return found  # without a connection, the other fields are absent
     return found + list(missing(TOOLS[tool]["returnSchema"], body))

@@ -1,4 +1,4 @@
-"""The conversation that the tester's answers are held against: the same requests, straight to another instance."""
+"""The reference session: sends the same requests directly to another instance of the server."""
 
 from cases import steady
 from harness.talk import SERVER_INFO, Client, Refused, Talk
@@ -14,60 +14,60 @@ NOWHERE = "nowhere://no/such/resource"
 
 
 def refused(error):
-    """An error of the server; the order of its keys is not the server's any more in what the tester says about it."""
+    """Returns an error of the server with sorted keys, because the tester does not preserve their order."""
     return ("refused", *sorted(error or ()))
 
 
-def questions(asked):
-    """What the client was asked, without what clients add. When roots are asked for is up to the server, and servers do
-    it between calls too, so those do not count."""
-    said = [(each["method"], each.get("params") or {}) for each in asked]
-    return [(method, params.get("message"), params.get("messages")) for method, params in said if method != "roots/list"]
+def questions(questions_asked):
+    """Returns the questions to the client, without fields that clients add. Skips `roots/list`, which servers can send at
+    any time."""
+    requests = [(each["method"], each.get("params") or {}) for each in questions_asked]
+    return [(method, params.get("message"), params.get("messages")) for method, params in requests if method != "roots/list"]
 
 
 def conversation(case, work, era, answers):
-    """Everything that the server says: what is asked, as in `visit.py` -> the answer."""
-    asked = []
+    """Returns the responses of the server, with the same keys as in `visit.py`."""
+    questions_asked = []
 
     def answer(method, params):
-        asked.append({"method": method, "params": params})
+        questions_asked.append({"method": method, "params": params})
         return answers[f"{method} url" if params.get("mode") == "url" else method]
 
     work.restore()
     with case.running():
         talk = Talk(case.wire(), era, Client(CAPABILITIES, answer))
         try:
-            return heard(case, talk, asked)
+            return collect(case, talk, questions_asked)
         finally:
             talk.close()
 
 
-def heard(case, talk, asked):
+def collect(case, talk, questions_asked):
     about = dict(talk.about)
     info = about.get("serverInfo") or dict(about.get("_meta", ())).get(SERVER_INFO)
-    said = {"server_info": info, "capabilities": about["capabilities"], "instructions": about.get("instructions")}
+    responses = {"server_info": info, "capabilities": about["capabilities"], "instructions": about.get("instructions")}
 
     def note(key, method, params):
-        asked.clear()
+        questions_asked.clear()
         try:
-            said[key] = steady(talk.ask(method, params))
+            responses[key] = steady(talk.ask(method, params))
         except Refused as error:
-            said[key] = refused(error.error)
+            responses[key] = refused(error.error)
 
     def lists(when):
         for what, (method, key) in LISTS.items():
             try:
-                said[f"{what} {when}"] = talk.all(method, key)
+                responses[f"{what} {when}"] = talk.all(method, key)
             except Refused:
-                said[f"{what} {when}"] = []  # a server without such a list is a server with an empty one
+                responses[f"{what} {when}"] = []  # a server without this list counts as one with an empty list
 
     lists("before")
     for number, (name, arguments) in enumerate(case.calls):
         note(f"call {number} {name}", "tools/call", {"name": name, "arguments": arguments})
-        said[f"questions of call {number} {name}"] = questions(asked)
+        responses[f"questions of call {number} {name}"] = questions(questions_asked)
     lists("after")
-    for uri in [*(dict(resource)["uri"] for resource in said["resources after"]), *case.uris, NOWHERE]:
+    for uri in [*(dict(resource)["uri"] for resource in responses["resources after"]), *case.uris, NOWHERE]:
         note(f"read {uri}", "resources/read", {"uri": uri})
     for name, arguments in case.prompts.items():
         note(f"prompt {name}", "prompts/get", {"name": name, "arguments": arguments})
-    return said
+    return responses

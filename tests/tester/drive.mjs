@@ -1,9 +1,9 @@
-// Lets `run` use the tester through an official client: a line of JSON in, one out.
+// Lets `run` use the tester through an official client: reads a line of JSON per call and writes one per result.
 import { createInterface } from "node:readline";
 
 const { TOOLYARD_BIN: _, ...rest } = process.env;
 
-/** The environment of Toolyard: ours, without what is only meant for this script. */
+/** The environment of Toolyard, without the variables of this script. */
 export const env = Object.fromEntries(Object.entries(rest).filter(([name]) => !name.startsWith("PEER_")));
 export const args = ["stdio", "--expose", "tester"];
 export const capabilities = { sampling: {}, elicitation: { form: {}, url: {} }, roots: {} };
@@ -11,30 +11,30 @@ export const capabilities = { sampling: {}, elicitation: { form: {}, url: {} }, 
 const answers = JSON.parse(process.env.PEER_ANSWERS);
 let asked = [];
 
-/** What this client answers when it is asked; `run` wants to know afterwards what that was. */
+/** Answers a request of the server and records it for `run`. */
 export function answer({ method, params }) {
   asked.push({ method, params });
   return answers[params?.mode === "url" ? `${method} url` : method];
 }
 
-const say = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
+const write = (value) => process.stdout.write(`${JSON.stringify(value)}\n`);
 
-/** `connect()` gives `{client, call, version}`. */
+/** Runs the client. `connect()` returns `{client, call, version}`. */
 export async function drive(connect) {
   const { client, call, version } = await connect();
   const { tools } = await client.listTools();
-  say({ server: client.getServerVersion(), version: version(), tools });
+  write({ server: client.getServerVersion(), version: version(), tools });
   for await (const line of createInterface({ input: process.stdin })) {
     const { name, arguments: given } = JSON.parse(line);
     asked = [];
-    let said;
+    let result;
     try {
       const { content, structuredContent, isError } = await call(name, given);
-      said = { content, structured: structuredContent, isError: isError ?? false };
+      result = { content, structured: structuredContent, isError: isError ?? false };
     } catch (error) {
-      said = { thrown: String(error) };
+      result = { thrown: String(error) };
     }
-    say({ ...said, asked });
+    write({ ...result, asked });
   }
   await client.close();
 }

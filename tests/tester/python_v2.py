@@ -1,4 +1,5 @@
-"""The official Python client, version 2 (both eras), as a client of the tester: a line of JSON in, one out."""
+"""The official Python client, version 2 (both eras), as a client of the tester: reads a line of JSON per call and
+writes one per result."""
 
 import asyncio
 import contextlib
@@ -12,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult
 
 MODE, TRANSPORT = sys.argv[2:4]
-# "modern" adopts the version without asking: its first request is not `server/discover`.
+# "modern" uses the version without negotiation: its first request is not `server/discover`.
 MODES = {"legacy": "legacy", "modern": "2026-07-28"}
 ANSWERS = json.loads(os.environ["PEER_ANSWERS"])
 asked = []
@@ -55,27 +56,27 @@ async def connect():
         yield await stack.enter_async_context(client)
 
 
-def say(value):
+def write(value):
     print(json.dumps(value), flush=True)
 
 
 async def answer(client, line):
-    wanted = json.loads(line)
+    request = json.loads(line)
     asked.clear()
     try:
-        result = await client.call_tool(wanted["name"], wanted["arguments"])
+        result = await client.call_tool(request["name"], request["arguments"])
         content = [dump(block) for block in result.content]
-        said = {"content": content, "structured": result.structured_content, "isError": bool(result.is_error)}
-    except Exception as error:  # whatever goes wrong is the finding
-        said = {"thrown": f"{type(error).__name__} {error}"}
-    say({**said, "asked": list(asked)})
+        output = {"content": content, "structured": result.structured_content, "isError": bool(result.is_error)}
+    except Exception as error:  # every exception is a result
+        output = {"thrown": f"{type(error).__name__} {error}"}
+    write({**output, "asked": list(asked)})
 
 
 async def main():
     async with connect() as client:
         tools = [dump(tool) for tool in (await client.list_tools()).tools]
         server = dump(client.server_info) if client.server_info else None
-        say({"server": server, "version": client.protocol_version, "tools": tools})
+        write({"server": server, "version": client.protocol_version, "tools": tools})
         while line := await asyncio.to_thread(sys.stdin.readline):
             await answer(client, line)
 

@@ -1,4 +1,4 @@
-"""Every official client in turn: before connecting, server by server, after disconnecting. Started by `run`."""
+"""Runs every official client: before connecting, with each server, and after disconnecting. Started by `run`."""
 
 import json
 import shlex
@@ -41,13 +41,13 @@ UNCONNECTED = [
 
 
 def below(pid):
-    """The children of a process."""
+    """Returns the children of a process."""
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
     return listed.stdout.split()
 
 
 class Client:
-    """An official client in a process of its own, connected to the tester."""
+    """An official client in a separate process, connected to the tester."""
 
     def __init__(self, command, home, variables):
         self.errors = open(home / "client-stderr", "w+", encoding="utf-8", errors="replace")
@@ -59,7 +59,7 @@ class Client:
         return json.loads(self.wire.line())
 
     def close(self):
-        """Its exit code, and what it complained about."""
+        """Closes the client and returns its exit code and the end of its standard error."""
         self.wire.close()
         self.errors.seek(0)
         return self.wire.process.returncode, self.errors.read()[-800:]
@@ -89,11 +89,11 @@ class Sessions:
                 self.with_client(command, label, mode, variables)
             else:
                 self.over_http(command, label, mode, variables)
-        except Exception as error:  # whatever goes wrong is the finding, and the other clients have their turn
-            told = "".join(traceback.format_exception(error))[-800:]
-            self.tally.report(False, f"{label}: runs to its end", " ".join(told.split()))
+        except Exception as error:  # report every exception and continue with the next client
+            trace = "".join(traceback.format_exception(error))[-800:]
+            self.tally.report(False, f"{label}: finishes", " ".join(trace.split()))
         late = processes.sweep(3)
-        self.tally.report(not late, f"{label}: no process is left behind", f"{len(late)} had to be killed")
+        self.tally.report(not late, f"{label}: no process is left running", f"{len(late)} had to be killed")
 
     def over_http(self, command, label, mode, variables):
         server = processes.Server(self.binary, label, self.home, self.tally, environment(self.home))
@@ -119,10 +119,10 @@ class Sessions:
         finally:
             code, complaints = client.close()
             reason = f"exit code {code}, stderr {complaints!r}"
-            self.tally.report(code == 0, f"{label}: the client ends in order", reason)
+            self.tally.report(code == 0, f"{label}: the client exits with code 0", reason)
 
     def ended_session(self, label, server, url, token):
-        """A session that is ended takes its connection along: nobody could use it any more."""
+        """Checks that ending a session also closes its connection."""
         talk = Talk(Http(f"{url}/tester/mcp", token), "legacy")
         talk.ask("tools/call", {"name": "connect_to_server", "arguments": {"url": shlex.join(self.rootless)}})
         before = below(server.process.pid)
@@ -131,16 +131,16 @@ class Sessions:
         while (left := below(server.process.pid)) and time.monotonic() < deadline:
             time.sleep(0.1)
         reason = f"{len(left)} of {len(before)} processes still run after {ROOTS_SECONDS} s"
-        self.tally.report(before and not left, f"{label}: DELETE of a session ends the server that it tested", reason)
+        self.tally.report(before and not left, f"{label}: DELETE of a session stops the server under test", reason)
 
     def hello(self, label, mode, hello):
         name = (hello.get("server") or {}).get("name")
-        # A client that is pinned to the modern era need not ask who it talks to.
+        # A client that is pinned to the modern era does not have to request the server info.
         named = name == "mcp-test-mcp" or (name is None and mode == "modern")
-        self.tally.report(named, f"{label}: the server calls itself mcp-test-mcp", name)
+        self.tally.report(named, f"{label}: the server name is mcp-test-mcp", name)
         self.tally.report(hello["version"] == VERSIONS[mode], f"{label}: negotiates {VERSIONS[mode]}", hello["version"])
         wrong = definition_problems(hello["tools"])
-        self.tally.report(not wrong, f"{label}: the nine tools are those of the document", wrong)
+        self.tally.report(not wrong, f"{label}: the nine tools match the document", wrong)
 
     def unconnected(self, label, when, client):
         for tool, arguments in UNCONNECTED:
@@ -155,20 +155,20 @@ class Sessions:
         self.tally.report(good, f"{label}: get_connection_status {when}", f"{answer.problems} {answer.text}")
 
     def roots(self, label, client):
-        """A server may ask for the roots as soon as it is connected, between calls: server-filesystem does, and without
-        folders of its own it knows no others."""
+        """Checks that a server can request the roots between calls. server-filesystem does so after connecting, and has no
+        other directories here."""
         client.ask("connect_to_server", {"url": shlex.join(self.rootless)})
         deadline = time.monotonic() + ROOTS_SECONDS
-        said = ""
-        while str(self.work.files) not in said and time.monotonic() < deadline:
+        text = ""
+        while str(self.work.files) not in text and time.monotonic() < deadline:
             time.sleep(0.2)
-            said = client.ask("call_tool", {"name": "list_allowed_directories", "arguments": {}})["content"][0]["text"]
-        good = str(self.work.files) in said
-        self.tally.report(good, f"{label}: a server that asks for roots between calls gets them", said)
+            text = client.ask("call_tool", {"name": "list_allowed_directories", "arguments": {}})["content"][0]["text"]
+        good = str(self.work.files) in text
+        self.tally.report(good, f"{label}: a server that requests roots between calls receives them", text)
         client.ask("disconnect", {})
 
     def old_transport(self, label, client):
-        """A server that only speaks HTTP+SSE is connected to, and said to be one."""
+        """Checks that the tester connects to a server that only supports HTTP+SSE, and reports the transport."""
         port = processes.free_port()
         server = subprocess.Popen(self.old, env=environment(self.home, PORT=str(port)), stderr=subprocess.DEVNULL)
         try:
@@ -177,10 +177,10 @@ class Sessions:
             answer = ask("connect_to_server", url=f"http://127.0.0.1:{port}/sse")
             connection = answer.get("connection", {})
             good = connection.get("transport") == "streaming-http" and "HTTP+SSE" in answer.get("message", "")
-            self.tally.report(good, f"{label}: a server of the old transport is connected to and said to be one", answer)
+            self.tally.report(good, f"{label}: connects to an HTTP+SSE server and reports the transport", answer)
             called = ask("call_tool", name="echo", arguments={"message": "hi"})
-            said = called.get("tool_call", {}).get("result", {}).get("content")
-            self.tally.report(said == [{"type": "text", "text": "Echo: hi"}], f"{label}: and called", called)
+            text = called.get("tool_call", {}).get("result", {}).get("content")
+            self.tally.report(text == [{"type": "text", "text": "Echo: hi"}], f"{label}: calls a tool over HTTP+SSE", called)
             client.ask("disconnect", {})
         finally:
             server.kill()
@@ -200,7 +200,7 @@ class Sessions:
 
 def main():
     processes.own_all()
-    # Blanks and quotes in paths are part of the test.
+    # Paths with spaces and quotes are part of the test.
     with tempfile.TemporaryDirectory(prefix="toolyard 'tester' ") as folder:
         cache, python, servers, *words = sys.argv[1:]
         sessions = Sessions(cache, python, servers, Path(folder))

@@ -1,4 +1,4 @@
-"""`toolyard ui --yard`: a yard that runs is looked at, used, lost and found again."""
+"""Tests `toolyard ui --yard`: opens a running yard, uses it, loses the connection and reconnects."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ GUEST = "the token of a guest"
 
 
 class Yard:
-    """`toolyard serve` at one address, which it keeps when it is started again."""
+    """`toolyard serve` on a port that stays the same after a restart."""
 
     def __init__(self, binary, home, server):
         with socket.socket() as free:
@@ -46,7 +46,7 @@ class Yard:
                 time.sleep(0.05)
 
     def call(self, tool, params):
-        """Calls a tool over REST, as somebody else would."""
+        """Calls a tool over REST, like another client."""
         headers = {"Authorization": f"Bearer {OWNER}", "Content-Type": "application/json"}
         body = json.dumps({"params": params}).encode()
         request = urllib.request.Request(f"{self.url}/mcp/tools/{tool}/execute", body, headers)
@@ -95,20 +95,20 @@ def attached(terminal, binary, home, server):
 
 
 def refusals(terminal, binary, yard):
-    """Every way not to get in ends with a sentence and a code, on the shell's own screen."""
+    """Checks that every connection error is reported on the normal screen, with its exit code."""
 
     def says(what, url, token, code, sentence):
         terminal.types(f"clear; TOOLYARD_TOKEN='{token}' {binary} ui --yard {url}; echo exit $?\n")
         terminal.shows(f"exit {code}", f"{what}: exit code {code}")
-        terminal.shows(sentence, f"{what}: says so")
+        terminal.shows(sentence, f"{what}: error message")
 
-    says("no yard there", yard.url, OWNER, 4, f"cannot look at {yard.url}")
+    says("no yard there", yard.url, OWNER, 4, f"cannot open {yard.url}")
     yard.start()
-    says("a wrong token", yard.url, "wrong", 3, "the yard does not let us in")
-    says("no token", yard.url, "", 3, "say its token with --token")
+    says("a wrong token", yard.url, "wrong", 3, "the yard rejected the connection")
+    says("no token", yard.url, "", 3, "pass a valid token with --token")
     yard.kill()
     for version in (0, 2):
-        says(f"version {version} of the protocol", Stranger(version).url, OWNER, 4, f"it speaks version {version} of")
+        says(f"version {version} of the protocol", Stranger(version).url, OWNER, 4, f"the yard speaks version {version} of")
 
 
 def use(terminal, binary, yard):
@@ -118,44 +118,44 @@ def use(terminal, binary, yard):
     terminal.keys("Enter", "Enter")
     terminal.types("/long")
     terminal.keys("Enter", "c")
-    terminal.shows("duration", "the form of a tool elsewhere")
+    terminal.shows("duration", "the form of a remote tool")
     terminal.keys("C-s")
     terminal.keys("Enter")
-    terminal.shows(" of 5", "progress comes from the yard")
+    terminal.shows(" of 5", "progress is shown")
     terminal.keys("x")
-    terminal.shows("cancelled", "a call is cancelled")
+    terminal.shows("cancelled", "the call is canceled")
     yard.call("add", {"a": 1, "b": 2})
     terminal.keys("H", "Tab")
     screen, good = terminal.until(lambda screen: "cancelled" in screen and " add " in screen and "succeeded" in screen)
-    terminal.tally.report(good, "the history has our calls and others'", screen)
+    terminal.tally.report(good, "the history contains the calls of all clients", screen)
     terminal.keys("L")
-    terminal.shows("tool add by owner over rest", "the log tells of others' calls")
+    terminal.shows("tool add by owner over rest", "the log contains the calls of other clients")
     terminal.keys("Escape", "Escape", "Escape", "Escape", "Escape", "Escape", "Escape")
-    terminal.shows("Server ", "back at the servers")
+    terminal.shows("Server ", "Esc returns to the servers")
     terminal.types("/every")
     terminal.keys("Enter", "e")
-    terminal.shows("disabled", "a server is disabled there")
+    terminal.shows("disabled", "a remote server is disabled")
     terminal.keys("e")
-    terminal.shows("3/3 ready", "and enabled again")
+    terminal.shows("3/3 ready", "the remote server is enabled again")
 
 
 def lose(terminal, yard):
     yard.kill()
-    terminal.shows("not connected", "a yard that dies is not connected")
-    terminal.shows("retrying", "its servers are not to be had")
-    terminal.shows("cannot be reached", "and say why")
+    terminal.shows("not connected", "the UI reports the lost connection")
+    terminal.shows("retrying", "the servers of a lost yard are retrying")
+    terminal.shows("cannot be reached", "the reason is shown")
     yard.start()
-    terminal.shows("3/3 ready", "it is found again")
+    terminal.shows("3/3 ready", "the UI reconnects")
     terminal.keys("Enter")
     terminal.types("/echo")
     terminal.keys("Enter", "c")
-    terminal.shows("message", "a form after the break")
+    terminal.shows("message", "forms work after the reconnect")
     terminal.types("still there")
     terminal.keys("C-s")
-    terminal.shows("Echo: still there", "calls go on after the break")
+    terminal.shows("Echo: still there", "calls work after the reconnect")
     terminal.keys("q")
     terminal.shows("exit 0", "q quits with exit code 0")
-    terminal.is_as_before("after a yard elsewhere")
+    terminal.check_restored("after a remote yard")
 
 
 def guest(terminal, binary, yard):
@@ -163,10 +163,10 @@ def guest(terminal, binary, yard):
     terminal.shows("ready", "a guest sees servers")
     terminal.types("/every")
     terminal.keys("Enter", "e")
-    terminal.shows("this needs the permission manage", "a guest may not manage")
+    terminal.shows("this needs the permission manage", "a guest cannot manage servers")
     terminal.keys("L")
-    terminal.shows("as guest; i", "the log says who the guest is")
+    terminal.shows("as guest; n", "the log names the principal")
     terminal.keys("Enter")
-    terminal.shows("neither observe", "and what the token is not good for")
+    terminal.shows("no permission to observe", "the log names the missing permissions")
     terminal.keys("q")
-    terminal.shows("exit 0", "the guest leaves")
+    terminal.shows("exit 0", "q quits as guest")

@@ -1,24 +1,17 @@
-"""A terminal in tmux: somebody types into it, and its screen is read and compared."""
+"""A terminal in tmux: types keys, and reads and compares the screen."""
 
 import re
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from harness import processes
+from harness.debian import require_program
 
 SCREENS = Path(__file__).resolve().parent / "screens"
 UPDATE = "--update" in sys.argv[1:]
 PATIENCE = 30
-
-
-def tmux():
-    """The program, installed first if it has to be."""
-    if not shutil.which("tmux"):
-        subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", "tmux"], stdout=sys.stderr, check=False)
-    return shutil.which("tmux") or sys.exit("tmux is not there and cannot be installed")
 
 
 class Terminal:
@@ -26,7 +19,7 @@ class Terminal:
 
     def __init__(self, home, columns, lines, tally):
         self.tally = tally
-        self.command = [tmux(), "-S", str(home / "tmux"), "-f", "/dev/null"]
+        self.command = [require_program("tmux"), "-S", str(home / "tmux"), "-f", "/dev/null"]
         self.columns, self.lines = columns, lines
         env = processes.environment(home, TERM="xterm-256color", PS1="$ ", LC_ALL="C.UTF-8", LANG="C.UTF-8")
         shell = "bash --norc --noprofile -i"
@@ -57,7 +50,7 @@ class Terminal:
         return self.do("capture-pane", "-p", "-t", "ui")
 
     def until(self, good):
-        """The screen once it is good, or the last one that was seen; whether it became good."""
+        """Waits until the screen is `good`. Returns the last screen and whether it is good."""
         deadline = time.monotonic() + PATIENCE
         while True:
             screen = self.screen()
@@ -69,15 +62,15 @@ class Terminal:
 
     def shows(self, text, what):
         screen, good = self.until(lambda screen: text in screen)
-        self.tally.report(good, what, f"no {text!r} on:\n{screen}")
+        self.tally.report(good, what, f"{text!r} is not on the screen:\n{screen}")
         return good
 
-    def is_as_before(self, what):
-        """Whether the shell has its terminal back: a line at a time, with an echo, on its own screen."""
+    def check_restored(self, what):
+        """Checks that the terminal is back in line mode with echo."""
         self.types("stty -a | tr ' ' '\\n' | grep -cxE 'icanon|echo'; echo over\n")
         screen, good = self.until(lambda screen: "\nover" in screen)
         settings = good and re.search(r"^2$", screen, re.M)
-        self.tally.report(settings, f"{what}: the terminal is as it was", screen)
+        self.tally.report(settings, f"{what}: the terminal is restored", screen)
         self.types("clear\n")
         self.until(lambda screen: "over" not in screen)
 
@@ -86,18 +79,18 @@ class Terminal:
 
 
 def plain(screen):
-    """A screen without what differs from run to run: times, ports, and what moves."""
+    """Removes values that differ from run to run: times and ports."""
     screen = "\n".join(line.rstrip() for line in screen.rstrip("\n").split("\n"))
     screen = re.sub(r"\d+(\.\d+)? (ms|s)\b( ago)?", "TIME", screen)
     screen = re.sub(r"\d+ min TIME", "TIME", screen)
     screen = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", screen)
-    # What these leave over is filled with spaces.
+    # Their width changes the padding.
     narrow = lambda line: re.sub(r"  +", "  ", line) if "TIME" in line or "PORT" in line else line
     return "\n".join(map(narrow, screen.split("\n")))
 
 
 def compare(terminal, name, ready):
-    """The screen, once `ready` is on it, must be that of the file."""
+    """Compares the screen with its file. `ready` is the text to wait for in update mode."""
     file, tally = SCREENS / f"{name}.txt", terminal.tally
     if UPDATE:
         screen, good = terminal.until(lambda screen: ready in screen)
@@ -110,7 +103,7 @@ def compare(terminal, name, ready):
 
 
 def programs(terminal, words):
-    """The processes below the terminal's shell that were started with these words."""
+    """Returns the descendants of the shell whose command line contains these words."""
     shell = int(terminal.do("display-message", "-p", "-t", "ui", "#{pane_pid}"))
     parents, found = {}, []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -118,7 +111,7 @@ def programs(terminal, words):
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             line = (folder / "cmdline").read_bytes().split(b"\0")
         except OSError:
-            continue  # it has just ended
+            continue  # the process has exited
         if all(any(word in part.decode(errors="replace") for part in line) for word in words):
             found.append(int(folder.name))
 

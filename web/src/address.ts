@@ -1,4 +1,4 @@
-// The address of the page: `#/tools/NAME?q=…` says what is shown, and `token=…` in the fragment is taken out of it at once.
+// The address of the page: `#/tools/NAME?q=…` selects the view, and `token=…` is removed from the fragment immediately.
 
 import { reactive } from "vue";
 
@@ -7,7 +7,7 @@ export interface Place {
   query: Record<string, string>;
 }
 
-/** What a fragment says: where to go, and the token if it brings one. */
+/** Parses a fragment into a place and, if present, a token. */
 export function read(fragment: string): { place: Place; token: string | null } {
   const text = fragment.replace(/^#/, "");
   const bare = text.startsWith("/") ? text : `?${text}`;
@@ -21,7 +21,7 @@ export function read(fragment: string): { place: Place; token: string | null } {
   return { place: { path, query: Object.fromEntries(params) }, token };
 }
 
-/** The fragment for a place. */
+/** Formats a place as a fragment. */
 export function write(path: string[], query: Record<string, string | undefined> = {}): string {
   const params = new URLSearchParams();
   for (const [key, value] of Object.entries(query)) if (value) params.set(key, value);
@@ -29,7 +29,7 @@ export function write(path: string[], query: Record<string, string | undefined> 
   return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
 }
 
-/** The whole address of a place, to be opened elsewhere. The token is no part of it. */
+/** Returns the full URL of a place, for use in other browsers. It does not contain the token. */
 export function address(path: string[], query: Record<string, string | undefined> = {}): string {
   return location.href.split("#")[0] + write(path, query);
 }
@@ -53,7 +53,7 @@ export function keepToken(text: string): void {
   sessionStorage.setItem(TOKEN, text);
 }
 
-/** What the address says that is to be filled in, by name. */
+/** Returns the form values in the address, by name. */
 export function filledIn(): Record<string, string> {
   try {
     const given: unknown = JSON.parse(place.query.args ?? "{}");
@@ -68,13 +68,13 @@ export function go(path: string[], query: Record<string, string | undefined> = {
   location.hash = write(path, query);
 }
 
-/** Changes what the address says about the same place, without a step in the history. */
+/** Replaces the query of the current place without adding a history entry. */
 export function refine(query: Record<string, string | undefined>): void {
   history.replaceState(null, "", write(place.path, query));
   place.query = Object.fromEntries(Object.entries(query).filter((entry): entry is [string, string] => !!entry[1]));
 }
 
-/** Follows the address bar. `brought` hears of a token that came with the address. */
+/** Follows the address bar. Calls `brought` when the address contains a token. */
 export function follow(brought: () => void): void {
   const look = () => {
     const found = read(location.hash);

@@ -1,4 +1,4 @@
-// Where the page begins.
+// The entry point of the page.
 
 import { createApp } from "vue";
 import App from "./App.vue";

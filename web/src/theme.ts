@@ -1,4 +1,4 @@
-// Light or dark: as the system says, unless somebody chose.
+// The light or dark theme: that of the system, unless the user chose one.
 
 import { ref } from "vue";
 
@@ -13,7 +13,7 @@ function kept(): Theme {
 
 export const theme = ref<Theme>(kept());
 
-/** Puts the theme on, and follows the system while nobody chose. */
+/** Applies the theme, and follows the system while the theme is `auto`. */
 export function dress(): void {
   const put = () => {
     const dark = theme.value === "dark" || (theme.value === "auto" && system.matches);

@@ -12,7 +12,7 @@ const tree = {
 };
 
 describe("parameters", () => {
-  it("come as the terminal shows them: required ones first, then by name", () => {
+  it("are listed in the order of the terminal UI: required ones first, then by name", () => {
     const schema = {
       type: "object",
       properties: {
@@ -40,21 +40,21 @@ describe("parameters", () => {
     },
   );
 
-  it("of a schema that contains itself end", () => {
+  it("of a recursive schema terminate", () => {
     expect(parameters(tree).map((one) => [one.name, one.type, one.required])).toEqual([["trunk", "object", true], ["a/b", "object", false]]);
     const loop = { $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } }, properties: { x: { $ref: "#/$defs/a" } } };
     expect(parameters(loop)).toEqual([{ name: "x", type: "any", required: false, limits: [] }]);
   });
 
-  it("say their limits", () => {
+  it("describe their constraints", () => {
     expect(limits({ exclusiveMinimum: 0, multipleOf: 2, minLength: 3, maxLength: 3, maxItems: 4, uniqueItems: true, pattern: "^a", format: "uri", const: 1 })).toEqual([
-      "more than 0", "a multiple of 2", "exactly 3 characters", "at most 4 items", "no item twice", "matches ^a", "format uri", "always 1",
+      "more than 0", "a multiple of 2", "exactly 3 characters", "at most 4 items", "unique items", "pattern ^a", "format uri", "always 1",
     ]);
   });
 });
 
 describe("schemas", () => {
-  it("are put together from references and allOf", () => {
+  it("are merged from references and allOf", () => {
     const root = { $defs: { a: { type: "object", properties: { x: {} }, required: ["x"] } } };
     const both = { allOf: [{ $ref: "#/$defs/a" }, { properties: { y: {} } }], title: "T" };
     expect(resolve(both, root)).toEqual({ type: "object", properties: { x: {}, y: {} }, required: ["x"], title: "T" });
@@ -70,7 +70,7 @@ describe("schemas", () => {
     expect(typeName(schema, schema)).toBe(name);
   });
 
-  it("start with their defaults, and with what must be there", () => {
+  it("start with their defaults and required objects", () => {
     const schema = {
       type: "object",
       properties: { a: { type: "string" }, b: { type: "integer", default: 3 }, c: { type: "object", properties: { d: { const: 1 } }, required: ["d"] }, e: { type: "object" } },
@@ -81,39 +81,39 @@ describe("schemas", () => {
     expect(initial(undefined)).toBe(undefined);
   });
 
-  it("that require themselves end too", () => {
+  it("that require themselves terminate", () => {
     const endless = { type: "object", properties: { again: { $ref: "#" } }, required: ["again"] };
     expect(JSON.stringify(initial(endless)).length).toBeLessThan(200);
   });
 
-  it("give a value to begin with", () => {
+  it("give an initial value", () => {
     const first = (schema: unknown) => fresh(schema, schema);
     expect([{ type: "string" }, { type: "integer", minimum: 2 }, { enum: ["x"] }, { type: "array" }, { anyOf: [{ type: "boolean" }] }, {}].map(first)).toEqual(["", 2, "x", [], false, ""]);
   });
 
-  it("that a value follows are found among several", () => {
+  it("that match a value are found among several", () => {
     const list = [{ type: "string" }, { type: "object", properties: { kind: { const: "a" } } }, { type: "object", properties: { kind: { const: "b" } } }];
     expect(["x", { kind: "b" }, { kind: "a" }, 7].map((value) => closest(list, value, list))).toEqual([0, 2, 1, 0]);
   });
 });
 
-describe("a check of arguments", () => {
-  it("points at the field", () => {
+describe("validation of arguments", () => {
+  it("reports the field", () => {
     const schema = { type: "object", properties: { a: { type: "integer", minimum: 1 }, "b/c": { type: "array", items: { type: "string" } } }, required: ["a", "d"] };
     expect(validate(schema, { a: 0, "b/c": ["x", 1] })).toEqual([
-      { pointer: "/d", message: "This is required." },
+      { pointer: "/d", message: "This field is required." },
       { pointer: "/a", message: "0 is less than 1." },
       { pointer: "/b~1c/1", message: 'Instance type "number" is invalid. Expected "string".' },
     ]);
     expect(validate(schema, { a: 1, d: null })).toEqual([]);
   });
 
-  it("follows references, also to itself", () => {
+  it("resolves references, including recursive ones", () => {
     expect(validate(tree, { trunk: { name: "a", child: { name: "b" } } })).toEqual([]);
     expect(validate(tree, { trunk: { name: "a", child: { child: {} } } }).map((fault) => fault.pointer)).toContain("/trunk/child/name");
   });
 
-  it("leaves what is no schema to the yard", () => {
+  it("accepts everything if the schema is not an object", () => {
     expect([undefined, true, "x"].map((schema) => validate(schema, {}))).toEqual([[], [], []]);
   });
 });

@@ -2,10 +2,13 @@ import { describe, expect, it } from "vitest";
 import { contents, fileName, json, piece, table } from "../src/show/content";
 import { python, quoted, snippet } from "../src/show/snippets";
 import { expand, variables } from "../src/show/template";
-import { bytes, duration, size, span } from "../src/show/words";
+import { bytes, duration, problem, size, span } from "../src/show/words";
 
 describe("words", () => {
-  it("tell times and sizes", () => {
+  it("show the hint of an error on its own line", () => {
+    expect([problem("lost"), problem({ message: "lost" }), problem({ message: "lost", suggestion: "retry" }), problem(null)]).toEqual(["lost", "lost", "lost\nhint: retry", "null"]);
+  });
+  it("format times and sizes", () => {
     expect([0.2, 12.4, 1_234, 12_345, 75_000].map(duration)).toEqual(["< 1 ms", "12 ms", "1.23 s", "12.3 s", "1 min 15 s"]);
     expect([0, 59_000, 3_600_000, 90_061_000].map(span)).toEqual(["0 s", "59 s", "1 h", "1 d 1 h"]);
     expect([12, 1_234, 45_678, 5_000_000].map(size)).toEqual(["12 B", "1.2 kB", "46 kB", "5.0 MB"]);
@@ -15,7 +18,7 @@ describe("words", () => {
 
 describe("a call as code", () => {
   const args = { text: "it's", deep: { yes: true, none: null, list: [1] } };
-  it("is a line for a shell that nothing gets out of", () => {
+  it("is quoted for a shell", () => {
     expect(snippet("curl", "http://h:1", "a b", args)).toBe(
       `curl -X POST http://h:1/mcp/tools/a%20b/execute \\\n  -H "Authorization: Bearer $TOOLYARD_TOKEN" -H "Content-Type: application/json" \\\n  -d '{"params":{"text":"it'\\''s","deep":{"yes":true,"none":null,"list":[1]}}}'`,
     );
@@ -24,13 +27,13 @@ describe("a call as code", () => {
   it("is Python", () => {
     expect(python(args)).toBe(`{\n    "text": "it's",\n    "deep": {\n        "yes": True,\n        "none": None,\n        "list": [\n            1,\n        ],\n    },\n}`);
   });
-  it("never has the token", () => {
+  it("never contains the token", () => {
     for (const language of ["curl", "CLI", "TypeScript", "Python"] as const) expect(snippet(language, "http://h", "t", {})).toContain("TOOLYARD_TOKEN");
   });
 });
 
 describe("content", () => {
-  it("is what it says only where that makes sense", () => {
+  it("keeps its declared type only if it is valid", () => {
     expect(piece({ type: "image", data: "AA==", mimeType: "image/png" })).toEqual({ kind: "image", data: "AA==", mime: "image/png" });
     expect(piece({ type: "image", data: "AA==", mimeType: "text/html" }).kind).toBe("other");
     expect(piece({ type: "text", text: 7 }).kind).toBe("other");
@@ -38,21 +41,21 @@ describe("content", () => {
     expect(piece({ type: "resource", resource: { uri: "a:b", text: "t", mimeType: "m/n" } })).toEqual({ kind: "resource", uri: "a:b", mime: "m/n", text: "t" });
     expect(contents({ text: "no address" }).kind).toBe("other");
   });
-  it("is a table where it is a list of objects", () => {
+  it("is a table if it is a list of objects", () => {
     expect(table([{ a: 1 }, { b: 2 }])).toEqual({ columns: ["a", "b"], rows: [{ a: 1 }, { b: 2 }] });
     expect(table({ count: 1, list: [{ a: 1 }] })?.columns).toEqual(["a"]);
     expect([table([]), table([1]), table({ a: [{ x: 1 }], b: [{ y: 1 }] }), table("x")]).toEqual([undefined, undefined, undefined, undefined]);
   });
-  it("is JSON where it reads like it", () => {
+  it("is parsed as JSON if it is an object or an array", () => {
     expect([json('{"a":1}'), json("[1"), json("12"), json("text")]).toEqual([{ a: 1 }, undefined, undefined, undefined]);
   });
-  it("is downloaded under a harmless name", () => {
+  it("is downloaded under a safe name", () => {
     expect(["file:///a/b.txt?x", "x:../../etc/pass wd", "///"].map((uri) => fileName(uri))).toEqual(["b.txt", "pass_wd", "download"]);
   });
 });
 
 describe("templates", () => {
-  it("have holes", () => {
+  it("have variables", () => {
     expect(variables("a://{b}/{+c}{?d,e*}{b}")).toEqual(["b", "c", "d", "e"]);
     expect(expand("a://{b}/{+c}{?d,e}", { b: "x y/", c: "p/q", d: "1" })).toBe("a://x%20y%2F/p/q?d=1");
     expect(expand("a://{b}", {})).toBe("a://");

@@ -78,19 +78,19 @@ function subscribed(seq: number, missed = false) {
 const again = () => timers.filter((timer) => !timer.stopped && timer.ms < 10_000).at(-1)!.run();
 
 describe("the connection to the yard", () => {
-  it("brings the token as a subprotocol", () => {
+  it("sends the token as a subprotocol", () => {
     expect(last().protocols).toEqual(["toolyard.control.v1", "toolyard.token.c2VjcmV0"]);
     expect(base64url("ü?>")).toBe("w7w_Pg");
   });
 
-  it("sends what was asked before the welcome after it, once", () => {
+  it("queues requests until the welcome and sends them once", () => {
     void control.ask("mcp_tools", { server_name: "x" });
     expect(last().sent).toEqual([]);
     last().say(welcome);
     expect(last().of("mcp_tools")).toEqual([{ id: 1, subtype: "mcp_tools", server_name: "x" }]);
   });
 
-  it("hands on what is said of a request, then its end, in order", async () => {
+  it("delivers notifications before the response, in order", async () => {
     last().say(welcome);
     const notes: unknown[] = [];
     const { id, done } = control.ask("mcp_call", { tool: "t" }, (note) => notes.push(note));
@@ -102,7 +102,7 @@ describe("the connection to the yard", () => {
     expect(await done).toEqual({ result: 1 });
   });
 
-  it("gathers events until a picture is drawn", async () => {
+  it("batches events until the next frame", async () => {
     last().say(welcome);
     await subscribed(0);
     for (let seq = 1; seq <= 5_000; seq++) last().say(event(seq));
@@ -111,7 +111,7 @@ describe("the connection to the yard", () => {
     expect(seen.length).toBe(5_000);
   });
 
-  it("says after what it comes back, and shows nothing twice", async () => {
+  it("resumes after the last event, without duplicates", async () => {
     last().say(welcome);
     await subscribed(4);
     expect([stale, last().of("subscribe")[0]!.after]).toEqual([1, undefined]);
@@ -128,7 +128,7 @@ describe("the connection to the yard", () => {
     expect([seen, stale, resumed, sockets.length]).toEqual([[5, 6, 7, 8], 1, 1, 2]);
   });
 
-  it("reads everything again where the yard does not know what was missed", async () => {
+  it("reloads everything if the yard cannot resume", async () => {
     last().say(welcome);
     await subscribed(100);
     last().onclose?.({ code: 1006 });
@@ -140,7 +140,7 @@ describe("the connection to the yard", () => {
     expect([stale, resumed, seen]).toEqual([2, 0, [4]]);
   });
 
-  it("ends what was under way when the socket goes away", async () => {
+  it("fails pending requests when the connection is lost", async () => {
     last().say(welcome);
     const { done } = control.ask("mcp_call", {});
     const ended = done.catch((error: Refused) => error.code);
@@ -149,7 +149,7 @@ describe("the connection to the yard", () => {
     expect(states).toEqual(["connecting", "open", "down"]);
   });
 
-  it("asks for a token when its own is not taken, and does not try for ever", async () => {
+  it("requires a new token when its token is rejected, and does not retry", async () => {
     last().say(welcome);
     last().onclose?.({ code: 4401 });
     expect([states.at(-1), sockets.length, timers.filter((timer) => !timer.stopped && timer.ms < 10_000)]).toEqual(["locked", 1, []]);
@@ -159,14 +159,14 @@ describe("the connection to the yard", () => {
     expect([states.at(-1), last().of("subscribe")[0]!.after]).toEqual(["open", undefined]);
   });
 
-  it.each([["locked"], ["foreign"]] as const)("finds out that it is %s from a socket that never opened", async (why) => {
+  it.each([["locked"], ["foreign"]] as const)("reports %s if the socket never opened", async (why) => {
     answer = why;
     last().onclose?.({ code: 1006 });
     await tick();
     expect(states.at(-1)).toBe(why);
   });
 
-  it("waits longer each time, but not for ever", async () => {
+  it("backs off exponentially up to a limit", async () => {
     const waits: number[] = [];
     for (let round = 0; round < 8; round++) {
       last().onclose?.({ code: 1006 });
@@ -177,7 +177,7 @@ describe("the connection to the yard", () => {
     expect(waits).toEqual([250, 500, 1_000, 2_000, 4_000, 8_000, 8_000, 8_000]);
   });
 
-  it("is told that a token is needed by silence", () => {
+  it("requires a token if the yard sends no welcome", () => {
     token = null;
     control.connect();
     expect(last().protocols).toEqual(["toolyard.control.v1"]);
@@ -185,7 +185,7 @@ describe("the connection to the yard", () => {
     expect(states.at(-1)).toBe("locked");
   });
 
-  it("does not mind what is no message", () => {
+  it("ignores malformed messages", () => {
     last().onmessage?.({ data: "{" });
     last().say(welcome);
     last().say({ type: "response", id: 99, response: {} });

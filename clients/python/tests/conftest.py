@@ -1,4 +1,4 @@
-"""Every test of a client runs twice: waiting and as coroutines, through the same methods."""
+"""Runs every client test twice, with the blocking and with the asynchronous client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Make = Callable[..., MCPClient]
 
 
 class Waiting:
-    """The coroutines of an object as methods that wait for them."""
+    """Wraps the coroutines of an object as blocking methods."""
 
     def __init__(self, portal: BlockingPortal, inner: Any) -> None:
         self._portal = portal
@@ -31,7 +31,7 @@ class Waiting:
 
 @pytest.fixture(params=["sync", "asyncio"])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes clients, and closes them afterwards."""
+    """Creates clients and closes them afterwards."""
     with ExitStack() as stack:
         if request.param == "sync":
             yield lambda *args, **options: stack.enter_context(MCPClient(*args, **options))

@@ -50,12 +50,12 @@ client.py is generated from this file. After a change, run `{COMMAND}`.
     # Callbacks of the blocking client are plain functions.
     (
         """\
-        answer = callback(said)
+        answer = callback(data)
         if inspect.isawaitable(answer):
             await answer
 """,
         """\
-        callback(said)
+        callback(data)
 """,
     ),
 ]

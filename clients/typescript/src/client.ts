@@ -1,4 +1,4 @@
-// The client: which requests there are, and which of them are made again when they fail.
+// The client: sends requests and retries them.
 
 import { ExecutionTimeoutError, NetworkError, UnexpectedAnswerError } from "./errors.js";
 import { exchange, readJSON, type Fetch, type Query, type Sending, type Target } from "./exchange.js";
@@ -13,20 +13,20 @@ import { Retry, sleep, type Repeat, type RetryOptions } from "./retry.js";
 import { isStream, readStream } from "./stream.js";
 import type { Tool, ToolDetails, ToolFilters } from "./tool.js";
 
-/** How long the server has, beyond the time that the tool has, to say that the time is over. */
+/** Time after the limit of the tool in which the server can report the timeout, in milliseconds. */
 const GRACE = 5_000;
-/** How long giving up may take, to tell the server. */
+/** Time limit for a cancellation request, in milliseconds. */
 const CANCEL = 2_000;
 
 export interface ClientOptions {
-  /** Where the yard is, such as `https://tools.example.com`; a path in front of `/mcp` belongs to it. */
+  /** The URL of the yard, such as `https://tools.example.com`, including a path in front of `/mcp`. */
   baseURL: string;
   token?: string;
-  /** When requests are made again. */
+  /** Settings for retries. */
   retry?: RetryOptions;
-  /** The longest that a request other than an execution may take, in milliseconds. Default: 30 000. */
+  /** The time limit for requests other than executions, in milliseconds. Default: 30 000. */
   requestTimeout?: number;
-  /** Another `fetch`, for tests or for special networks. */
+  /** A custom `fetch`, for tests or special networks. */
   fetch?: Fetch;
 }
 
@@ -52,7 +52,7 @@ export class MCPClient {
     this.executions = new Executions(this);
   }
 
-  /** Every tool that fits, as far as this caller may use it. */
+  /** Returns all matching tools that the caller may use. */
   async discoverTools(filters: ToolFilters = {}): Promise<Tool[]> {
     const { signal, pageSize, tags, ...rest } = filters;
     const tools: Tool[] = [];
@@ -63,19 +63,19 @@ export class MCPClient {
         tools?: Tool[];
         nextCursor?: string;
       };
-      if (!Array.isArray(page?.tools)) throw new UnexpectedAnswerError("the list of tools has no tools");
+      if (!Array.isArray(page?.tools)) throw new UnexpectedAnswerError("the response has no `tools` array");
       tools.push(...page.tools);
       cursor = page.nextCursor;
     } while (cursor !== undefined);
     return tools;
   }
 
-  /** Everything that is known of one tool. */
+  /** Returns the details of one tool. */
   async getTool(name: string, options: { signal?: AbortSignal } = {}): Promise<ToolDetails> {
     return (await this.request("GET", `/mcp/tools/${segment(name)}`, options)) as ToolDetails;
   }
 
-  /** Executes a tool and gives back the response of the protocol; throws an MCPError if that fails. */
+  /** Executes a tool and returns the response. Throws an MCPError if the execution fails. */
   async executeTool<Result = unknown>(
     name: string,
     params: object = {},
@@ -83,17 +83,17 @@ export class MCPClient {
   ): Promise<ExecutionResponse<Result>> {
     const harmless = options.idempotencyKey !== undefined || options.idempotent === true;
     const path = `/mcp/tools/${segment(name)}/execute`;
-    const response = await this.#again(harmless ? "harmless" : "only-if-refused", options.signal, () =>
+    const response = await this.#withRetries(harmless ? "harmless" : "only-if-refused", options.signal, () =>
       this.#executeOnce(path, params, options),
     );
     return response as ExecutionResponse<Result>;
   }
 
-  /** Any other request of this API, with the same rules: JSON in, JSON out, GET and HEAD are made again. */
+  /** Sends any other API request and returns its JSON response. GET and HEAD are retried. */
   async request(method: string, path: string, options: RequestOptions = {}): Promise<unknown> {
     const repeat: Repeat = method === "GET" || method === "HEAD" ? "harmless" : "only-if-refused";
-    return this.#again(repeat, options.signal, async () => {
-      const late = new NetworkError(`${method} ${path} got no answer within ${this.#requestTimeout} ms`);
+    return this.#withRetries(repeat, options.signal, async () => {
+      const late = new NetworkError(`${method} ${path} got no response within ${this.#requestTimeout} ms`);
       const limit = new Limit(options.signal, this.#requestTimeout, late);
       try {
         const { query, headers, body } = options;
@@ -107,9 +107,9 @@ export class MCPClient {
 
   async #executeOnce(path: string, params: object, options: ExecuteOptions): Promise<ExecutionResponse> {
     const { timeout, idempotencyKey } = options;
-    const late = new ExecutionTimeoutError("TIMEOUT_ERROR", `no answer came within ${timeout} ms and some grace`);
+    const late = new ExecutionTimeoutError("TIMEOUT_ERROR", `no response within ${timeout} ms plus ${GRACE} ms`);
     const limit = new Limit(options.signal, timeout === undefined ? undefined : timeout + GRACE, late);
-    const sending = order(path, params, options, limit.signal);
+    const sending = buildExecution(path, params, options, limit.signal);
     let id: string | undefined;
     try {
       const answer = await exchange(this.#target, sending);
@@ -118,27 +118,27 @@ export class MCPClient {
       if (isStream(answer)) return await readStream(sending, answer, options);
       const response = (await readJSON(sending, answer)) as ExecutionResponse;
       if (response?.success !== true) {
-        throw new UnexpectedAnswerError(`POST ${path} was answered without success`, { status: answer.status });
+        throw new UnexpectedAnswerError(`POST ${path} returned a response without \`success: true\``, { status: answer.status });
       }
       for (const chunk of response.chunks ?? []) await options.onChunk?.(chunk);
       return response;
     } catch (error) {
-      // With a key, losing the connection does not cancel: the server keeps the outcome for who comes again.
-      if (limit.signal?.aborted && idempotencyKey !== undefined && id !== undefined) await this.#tellToStop(id);
+      // With a key, a lost connection does not cancel the execution: the server keeps the outcome for a retry.
+      if (limit.signal?.aborted && idempotencyKey !== undefined && id !== undefined) await this.#cancelQuietly(id);
       throw error;
     } finally {
       limit.lift();
     }
   }
 
-  async #tellToStop(id: string): Promise<void> {
+  async #cancelQuietly(id: string): Promise<void> {
     const signal = AbortSignal.timeout(CANCEL);
     const sending: Sending = { method: "DELETE", path: `/mcp/executions/${segment(id)}`, signal };
-    // Nobody waits for this any more; what matters to the caller is that they gave up.
+    // The caller gets the reason of the abort, so errors are ignored here.
     await exchange(this.#target, sending).then((answer) => answer.text(), () => undefined).catch(() => undefined);
   }
 
-  async #again<T>(repeat: Repeat, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
+  async #withRetries<T>(repeat: Repeat, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
     for (let tried = 1; ; tried += 1) {
       signal?.throwIfAborted();
       try {
@@ -153,7 +153,7 @@ export class MCPClient {
   }
 }
 
-/** What is under way, and what is just over. */
+/** Running and recently finished executions. */
 export class Executions {
   readonly #client: MCPClient;
 
@@ -161,24 +161,24 @@ export class Executions {
     this.#client = client;
   }
 
-  /** Recent executions, the newest first. */
+  /** Returns recent executions, newest first. */
   async list(filters: ExecutionFilters = {}): Promise<Execution[]> {
     const answer = await this.#client.request("GET", "/mcp/executions", { query: { ...filters } });
     return (answer as { executions: Execution[] }).executions;
   }
 
-  /** One of them, with its outcome once there is one. */
+  /** Returns one execution, with its outcome once it has ended. */
   async get(id: string): Promise<ExecutionDetails> {
     return (await this.#client.request("GET", `/mcp/executions/${segment(id)}`)) as ExecutionDetails;
   }
 
-  /** Asks the server to stop it. One that is over stays as it is. */
+  /** Cancels an execution. An execution that has ended is not changed. */
   async cancel(id: string): Promise<Execution> {
     return (await this.#client.request("DELETE", `/mcp/executions/${segment(id)}`)) as Execution;
   }
 }
 
-/** The caller's own signal and a time limit as one signal. */
+/** Combines the signal of the caller with a time limit. */
 class Limit {
   readonly signal: AbortSignal | undefined;
   readonly #lift: () => void;
@@ -204,11 +204,11 @@ class Limit {
   }
 }
 
-function order(path: string, params: object, options: ExecuteOptions, signal: AbortSignal | undefined): Sending {
+function buildExecution(path: string, params: object, options: ExecuteOptions, signal: AbortSignal | undefined): Sending {
   const { timeout, version, priority, sessionId, userId, idempotencyKey, content } = options;
-  const heard = options.onProgress ?? options.onChunk ?? options.onLog ?? options.onStart;
-  // With a key the id must be known early, because only that can then cancel.
-  const events = heard !== undefined || (idempotencyKey !== undefined && signal !== undefined);
+  const callback = options.onProgress ?? options.onChunk ?? options.onLog ?? options.onStart;
+  // With a key, an execution can only be canceled by its ID, so the ID must be known early.
+  const events = callback !== undefined || (idempotencyKey !== undefined && signal !== undefined);
   const context = { timeout, version, priority, sessionId, userId, idempotencyKey };
   return {
     method: "POST",
@@ -220,10 +220,10 @@ function order(path: string, params: object, options: ExecuteOptions, signal: Ab
   };
 }
 
-/** A name as one part of a path. Dots alone would lead somewhere else. */
+/** Encodes a name as one path segment. `.` and `..` would change the path. */
 function segment(name: string): string {
   if (typeof name !== "string" || name === "" || name === "." || name === "..") {
-    throw new TypeError(`${JSON.stringify(name)} cannot be a name`);
+    throw new TypeError(`${JSON.stringify(name)} is not a valid name`);
   }
   return encodeURIComponent(name);
 }
@@ -233,19 +233,19 @@ function readBase(text: string): string {
   try {
     url = new URL(text);
   } catch {
-    throw new TypeError(`baseURL is no address: ${JSON.stringify(text)}`);
+    throw new TypeError(`baseURL is not a valid URL: ${JSON.stringify(text)}`);
   }
-  if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError("baseURL must be http or https");
+  if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError("baseURL must be an http or https URL");
   if (url.username !== "" || url.search !== "" || url.hash !== "") {
-    throw new TypeError("baseURL must have no user, query or fragment");
+    throw new TypeError("baseURL must not contain a user, query or fragment");
   }
   return url.origin + url.pathname.replace(/\/+$/, "");
 }
 
 function readToken(token: string | undefined): string | undefined {
-  // The token itself is not told: errors end up in logs.
+  // Errors do not contain the token, because they end up in logs.
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-    throw new TypeError("token must be printable ASCII without spaces or line ends");
+    throw new TypeError("token must be printable ASCII without spaces or line breaks");
   }
   return token;
 }

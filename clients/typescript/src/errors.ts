@@ -1,20 +1,20 @@
-// Every way in which a call can fail, as one class per code of the REST protocol. What went wrong is told by the server;
-// the two classes at the end are for when it told nothing that could be understood.
+// The errors of a call: one class per error code of the REST API. The last two classes are for failures without a valid
+// response.
 
-/** What is known of a failure beside its code and message. */
+/** The properties of an error other than its code and message. */
 export interface ErrorFacts {
-  /** The HTTP status; absent where the failure came as an event of a stream, or no answer came at all. */
+  /** The HTTP status. Absent if the failure arrived as an event of a stream, or if there was no response. */
   status?: number | undefined;
   details?: unknown;
   executionId?: string | undefined;
-  /** Seconds after which trying again makes sense. */
+  /** The number of seconds to wait before a retry. */
   retryAfter?: number | undefined;
-  /** Whether this is the kept outcome of an earlier execution with the same idempotency key. */
+  /** Whether this is the stored outcome of an earlier execution with the same idempotency key. */
   replayed?: boolean;
   cause?: unknown;
 }
 
-/** Everything that this library throws on account of the server or the way to it. */
+/** The base class of all errors caused by the server or the network. */
 export class MCPError extends Error {
   readonly code: string;
   readonly status: number | undefined;
@@ -35,23 +35,23 @@ export class MCPError extends Error {
   }
 }
 
-/** There is no such tool, or not for this caller. */
+/** The tool does not exist, or the caller may not use it. */
 export class ToolNotFoundError extends MCPError {}
-/** There is no such execution, or nothing at that address. */
+/** The execution or the path does not exist. */
 export class NotFoundError extends MCPError {}
 
-/** One thing that is wrong with a request. */
+/** A violation in a request. */
 export interface Violation {
-  /** Where, as a JSON pointer. */
+  /** The location as a JSON Pointer. */
   pointer: string;
   field: string;
   reason: string;
   provided: unknown;
 }
 
-/** The request is wrong, the parameters of the tool included; with status 409 an idempotency key was used for another. */
+/** The request or the parameters are invalid. Status 409: the idempotency key belongs to another request. */
 export class ValidationError extends MCPError {
-  /** Everything that is wrong with it. */
+  /** All violations. */
   get violations(): Violation[] {
     const listed = (this.details as { violations?: unknown } | null | undefined)?.violations;
     return Array.isArray(listed) ? (listed as Violation[]) : [];
@@ -61,31 +61,31 @@ export class ValidationError extends MCPError {
 export class AuthenticationError extends MCPError {}
 /** The caller lacks a permission. */
 export class PermissionDeniedError extends MCPError {}
-/** Too many calls; nothing was executed. */
+/** The rate limit is exceeded; nothing was executed. */
 export class RateLimitError extends MCPError {}
-/** The request is larger than the server takes. */
+/** The request exceeds the size limit of the server. */
 export class PayloadTooLargeError extends MCPError {}
 /** The body was not sent as JSON in UTF-8. */
 export class UnsupportedMediaTypeError extends MCPError {}
-/** The address is for other methods. */
+/** The path does not support this method. */
 export class MethodNotAllowedError extends MCPError {}
-/** The tool took longer than it may. */
+/** The tool exceeded its time limit. */
 export class ExecutionTimeoutError extends MCPError {}
-/** Somebody cancelled the execution. */
+/** The execution was canceled. */
 export class ExecutionCancelledError extends MCPError {}
 /** The tool failed, or the server behind it cannot be reached (status 502). */
 export class ExecutionError extends MCPError {}
-/** A bug of the server; the details have the id under which its log has it. */
+/** An internal error of the server; the details contain the ID of the log entry. */
 export class InternalError extends MCPError {}
 
-/** The server could not be reached, or the connection broke before there was an answer. */
+/** The server could not be reached, or the connection broke before the response was complete. */
 export class NetworkError extends MCPError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super("NETWORK_ERROR", message, facts);
   }
 }
 
-/** An answer that is not in the words of the protocol, such as the error page of a proxy. */
+/** A response that does not follow the protocol, such as the error page of a proxy. */
 export class UnexpectedAnswerError extends MCPError {
   constructor(message: string, facts: ErrorFacts = {}) {
     super("UNEXPECTED_ANSWER", message, facts);
@@ -108,7 +108,7 @@ const CLASSES: Record<string, new (code: string, message: string, facts: ErrorFa
   INTERNAL_ERROR: InternalError,
 };
 
-/** The error for what a server said; a code that is not known yet is still an MCPError. */
+/** Returns the error for a code. An unknown code gives a plain MCPError. */
 export function errorFor(code: string, message: string, facts: ErrorFacts): MCPError {
   const known = Object.hasOwn(CLASSES, code) ? CLASSES[code] : undefined;
   return new (known ?? MCPError)(code, message, facts);

@@ -1,4 +1,4 @@
-// Server-sent events, from text that arrives in pieces of any size: a piece may end anywhere, between CR and LF included.
+// Parses server-sent events from text in chunks of any size; a chunk may end between CR and LF.
 
 export interface ServerEvent {
   id: string;
@@ -7,14 +7,14 @@ export interface ServerEvent {
 }
 
 export class EventReader {
-  /** Pieces of the line that is not complete yet. */
+  /** The chunks of the incomplete line. */
   #line: string[] = [];
   #afterReturn = false;
   #id = "";
   #event = "";
   #data: string[] = [];
 
-  /** Takes the next piece of text and gives back the events that it completes. */
+  /** Parses the next chunk and returns the events that it completes. */
   push(text: string): ServerEvent[] {
     const events: ServerEvent[] = [];
     let from = 0;
@@ -43,7 +43,7 @@ export class EventReader {
     if (field === "data") this.#data.push(value);
     else if (field === "event") this.#event = value;
     else if (field === "id" && !value.includes("\0")) this.#id = value;
-    // Comments have an empty field, and fields that are not known are to be passed over.
+    // Comments, which have an empty field name, and unknown fields are ignored.
     return undefined;
   }
 

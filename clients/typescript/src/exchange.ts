@@ -1,4 +1,4 @@
-// One request and its answer, without retries: how both look on the wire, and what an answer that is none becomes.
+// Sends one request and parses its response, without retries.
 
 import { errorFor, MCPError, NetworkError, UnexpectedAnswerError, type ErrorFacts } from "./errors.js";
 import { readRetryAfter } from "./retry.js";
@@ -23,10 +23,10 @@ export interface Sending {
   signal: AbortSignal | undefined;
 }
 
-/** The longest part of an unexpected answer that is told. */
-const TOLD = 200;
+/** The maximum length of an excerpt from an unexpected response. */
+const MAX_EXCERPT = 200;
 
-/** Sends, and gives back an answer that went well; any other is thrown. */
+/** Sends a request and returns the response. Throws an error for a status other than 2xx. */
 export async function exchange(target: Target, sending: Sending): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json", "x-mcp-version": "1.0" };
   if (target.token !== undefined) headers["authorization"] = `Bearer ${target.token}`;
@@ -43,20 +43,20 @@ export async function exchange(target: Target, sending: Sending): Promise<Respon
   throw await failure(sending, answer);
 }
 
-/** The JSON of an answer. */
+/** Parses the body of a response as JSON. */
 export async function readJSON(sending: Sending, answer: Response): Promise<unknown> {
   const text = await orBroken(sending, () => answer.text());
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new UnexpectedAnswerError(`${place(sending)} was answered with something that is no JSON: ${short(text)}`, {
+    throw new UnexpectedAnswerError(`${place(sending)} returned a response that is not valid JSON: ${short(text)}`, {
       status: answer.status,
       cause,
     });
   }
 }
 
-/** The error that an envelope tells of, if that is what it does. */
+/** Returns the error in an envelope, if it contains one. */
 export function errorIn(envelope: unknown, facts: ErrorFacts): MCPError | undefined {
   const { error, metadata } = (envelope ?? {}) as { error?: Record<string, unknown>; metadata?: Record<string, unknown> };
   if (typeof error?.["code"] !== "string" || typeof error["message"] !== "string") return undefined;
@@ -76,25 +76,25 @@ async function failure(sending: Sending, answer: Response): Promise<MCPError> {
   try {
     envelope = JSON.parse(text);
   } catch {
-    // Not in the words of the protocol, so it is told as it is.
+    // The body is not JSON; the error below contains an excerpt of it.
   }
   return (
     errorIn(envelope, facts) ??
-    new UnexpectedAnswerError(`${place(sending)} was answered with status ${answer.status}: ${short(text)}`, facts)
+    new UnexpectedAnswerError(`${place(sending)} returned status ${answer.status}: ${short(text)}`, facts)
   );
 }
 
-/** Whatever breaks on the way is a NetworkError, unless the caller asked for it. */
+/** Converts errors of the connection to a NetworkError, unless the caller aborted the request. */
 export async function orBroken<T>(sending: Sending, step: () => Promise<T>): Promise<T> {
   try {
     return await step();
   } catch (cause) {
     if (sending.signal?.aborted) throw sending.signal.reason;
-    throw new NetworkError(`${place(sending)} got no answer: ${reason(cause)}`, { cause });
+    throw new NetworkError(`${place(sending)} got no response: ${reason(cause)}`, { cause });
   }
 }
 
-/** The words of the innermost error: fetch itself only says that it failed. */
+/** Returns the message of the innermost error. The message of `fetch` itself is generic. */
 function reason(error: unknown): string {
   let inner = error;
   for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause instanceof Error; depth += 1) inner = inner.cause;
@@ -108,7 +108,7 @@ function place(sending: Sending): string {
 
 function short(text: string): string {
   const clean = text.replace(/\s+/g, " ").trim();
-  return clean.length > TOLD ? `${clean.slice(0, TOLD)}…` : clean;
+  return clean.length > MAX_EXCERPT ? `${clean.slice(0, MAX_EXCERPT)}…` : clean;
 }
 
 function writeQuery(query: Query): string {

@@ -1,23 +1,23 @@
-// One execution: what is asked for, what is heard of it while it runs, and what comes back.
+// The types of an execution: options, events, and the response.
 
 export interface ExecutionMetadata {
   executionId: string;
   /** Milliseconds. */
   duration: number;
-  /** When it began, after RFC 3339. */
+  /** The start time in RFC 3339 format. */
   timestamp: string;
   [key: string]: unknown;
 }
 
-/** What an execution that went well comes back with. One that did not is thrown as an MCPError. */
+/** The response of a successful execution. A failed execution throws an MCPError. */
 export interface ExecutionResponse<Result = unknown> {
   success: true;
   result: Result;
-  /** What the tool sent ahead, where it was not streamed. */
+  /** The output chunks, if they were not streamed. */
   chunks?: unknown[];
-  /** How many more pieces it sent ahead than are kept. */
+  /** The number of further chunks that were not stored. */
   chunksLeftOut?: number;
-  /** Every content block, where `content: "full"` was asked for. */
+  /** All content blocks, if `content: "full"` was requested. */
   content?: unknown[];
   metadata: ExecutionMetadata;
 }
@@ -37,34 +37,34 @@ export interface LogLine {
 export type Heard<What> = (what: What) => void | Promise<void>;
 
 export interface ExecuteOptions {
-  /** Hears of progress while the tool runs. */
+  /** Receives progress while the tool runs. */
   onProgress?: Heard<Progress>;
-  /** Gets what the tool sends ahead, piece by piece. */
+  /** Receives output chunks. */
   onChunk?: Heard<unknown>;
-  /** Gets what the tool logs. */
+  /** Receives log lines. */
   onLog?: Heard<LogLine>;
-  /** Gets the id of the execution as soon as it is known, to ask for it or to cancel it from elsewhere. */
+  /** Receives the execution ID as soon as it is known. */
   onStart?: Heard<string>;
-  /** The longest that the tool may take, in milliseconds. The server may allow less. */
+  /** The time limit of the tool in milliseconds. The server may enforce a lower one. */
   timeout?: number;
-  /** Gives up, and cancels the execution on the server. */
+  /** Stops waiting and cancels the execution on the server. */
   signal?: AbortSignal;
-  /** The version of the tool that is wanted; the newest if none is said. */
+  /** The version of the tool. Default: the newest. */
   version?: string;
   priority?: "low" | "normal" | "high";
   sessionId?: string;
   userId?: string;
-  /** The same key never runs twice: who comes again gets the first outcome. Makes retries safe. */
+  /** Executes at most once per key: a repeated request gets the first outcome. Makes retries safe. */
   idempotencyKey?: string;
-  /** You know that running this tool twice does no harm. Makes retries safe, as a key does. */
+  /** States that the tool can safely run twice. Makes retries safe, like a key. */
   idempotent?: boolean;
-  /** `"full"`: every content block too. */
+  /** `"full"` adds all content blocks. */
   content?: "result" | "full";
 }
 
 export type ExecutionState = "running" | "succeeded" | "failed" | "cancelled";
 
-/** An execution as the server remembers it. */
+/** A recorded execution. */
 export interface Execution {
   executionId: string;
   tool: string;
@@ -75,17 +75,17 @@ export interface Execution {
   principal?: string;
   sessionId?: string;
   userId?: string;
-  /** How far it had come when last heard of. */
+  /** The last reported progress. */
   progress?: Progress;
   [key: string]: unknown;
 }
 
-/** What came of an execution, whichever way it went. */
+/** The outcome of an execution, successful or not. */
 export type ExecutionOutcome =
   | ExecutionResponse
   | { success: false; error: { code: string; message: string; details?: unknown }; metadata: ExecutionMetadata };
 
-/** One of them with its outcome, once there is one. */
+/** An execution with its outcome, once it has ended. */
 export interface ExecutionDetails extends Execution {
   response?: ExecutionOutcome;
 }
@@ -93,6 +93,6 @@ export interface ExecutionDetails extends Execution {
 export interface ExecutionFilters {
   state?: ExecutionState;
   tool?: string;
-  /** At most so many, the newest first; up to 1000, 100 if not said. */
+  /** The maximum number of executions, newest first: up to 1000. Default: 100. */
   limit?: number;
 }

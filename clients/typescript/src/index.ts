@@ -1,4 +1,4 @@
-// What this package offers.
+// The public API of this package.
 
 export { Executions, MCPClient, type ClientOptions, type RequestOptions } from "./client.js";
 export type { Fetch, Query } from "./exchange.js";

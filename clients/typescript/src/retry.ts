@@ -1,17 +1,17 @@
-// When a request is made again, and how long to wait before. The rules are the same in the Python library.
+// Decides when a request is retried, and after which delay. The Python library follows the same rules.
 
 import { MCPError, NetworkError } from "./errors.js";
 
 export interface RetryOptions {
-  /** How often a request is made again at most; 0 means never. Default: 3. */
+  /** The maximum number of retries. 0 disables retries. Default: 3. */
   retries?: number;
-  /** The longest first pause, in milliseconds; it doubles each time. Default: 250. */
+  /** The maximum first delay in milliseconds. It doubles with each retry. Default: 250. */
   baseDelay?: number;
-  /** The longest pause, in milliseconds. A server that asks for more is not asked again. Default: 30 000. */
+  /** The maximum delay in milliseconds. A request with a longer `Retry-After` is not retried. Default: 30 000. */
   maxDelay?: number;
 }
 
-/** Whether making a request twice could do harm. */
+/** Whether a request can safely be repeated. */
 export type Repeat = "harmless" | "only-if-refused";
 
 export class Retry {
@@ -25,31 +25,31 @@ export class Retry {
     this.maxDelay = whole("maxDelay", options.maxDelay ?? 30_000);
   }
 
-  /** The pause before the next try in milliseconds, or undefined if there is to be none. */
+  /** Returns the delay before the next attempt in milliseconds, or undefined if the request is not retried. */
   pause(error: unknown, tried: number, repeat: Repeat, random: () => number = Math.random): number | undefined {
     if (tried > this.retries || !(error instanceof MCPError) || !worthwhile(error, repeat)) return undefined;
-    // Spread over the whole span, so that many who failed together do not come back together.
+    // Full jitter, so that clients that failed together do not retry together.
     const backoff = Math.min(this.maxDelay, this.baseDelay * 2 ** (tried - 1)) * random();
     if (error.retryAfter === undefined) return backoff;
-    const asked = error.retryAfter * 1000;
-    return asked > this.maxDelay ? undefined : asked + Math.min(backoff, this.maxDelay - asked);
+    const requested = error.retryAfter * 1000;
+    return requested > this.maxDelay ? undefined : requested + Math.min(backoff, this.maxDelay - requested);
   }
 }
 
 function worthwhile(error: MCPError, repeat: Repeat): boolean {
-  // A refusal for the rate comes before anything is executed.
+  // The rate limit applies before anything is executed.
   if (error.status === 429) return true;
-  // What is kept stays as it is, however often it is asked for.
+  // A stored outcome does not change.
   if (repeat !== "harmless" || error.replayed) return false;
   return error.status === 502 || error.status === 503 || error instanceof NetworkError;
 }
 
 function whole(name: string, value: number): number {
-  if (!Number.isFinite(value) || value < 0) throw new TypeError(`${name} must be a number that is not negative`);
+  if (!Number.isFinite(value) || value < 0) throw new TypeError(`${name} must be a non-negative number`);
   return value;
 }
 
-/** Seconds to wait, from a Retry-After header: a number of seconds, or a date. */
+/** Parses a Retry-After header, a number of seconds or a date, into seconds to wait. */
 export function readRetryAfter(header: string | null, now: number = Date.now()): number | undefined {
   if (header === null) return undefined;
   const text = header.trim();
@@ -58,7 +58,7 @@ export function readRetryAfter(header: string | null, now: number = Date.now()):
   return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
 }
 
-/** Waits, unless the signal says otherwise. */
+/** Waits, unless the signal is aborted. */
 export function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {

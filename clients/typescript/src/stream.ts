@@ -1,11 +1,11 @@
-// An execution that is answered with events: hands on what is said meanwhile and gives back the envelope at its end.
+// Reads the event stream of an execution: passes events to the callbacks and returns the envelope at the end.
 
 import { NetworkError, UnexpectedAnswerError } from "./errors.js";
 import { EventReader, type ServerEvent } from "./events.js";
 import { errorIn, orBroken, type Sending } from "./exchange.js";
 import type { ExecuteOptions, ExecutionResponse, LogLine, Progress } from "./execution.js";
 
-/** How long a stream may say nothing, not even that it is alive, which the server does every 15 seconds. */
+/** The maximum time without data in milliseconds. The server sends a keep-alive every 15 seconds. */
 const SILENCE = 60_000;
 
 export function isStream(answer: Response): boolean {
@@ -21,25 +21,25 @@ export async function readStream(sending: Sending, answer: Response, options: Ex
       const { done, value } = await orBroken(sending, () => unlessSilent(source.read()));
       if (done) break;
       for (const event of reader.push(decoder.decode(value, { stream: true }))) {
-        const response = await hear(event, options);
+        const response = await handleEvent(event, options);
         if (response) return response;
       }
     }
     throw new NetworkError("the stream ended before the execution did");
   } finally {
-    // After the last event there is nothing left to lose; before, this is what cancels.
+    // Before the last event, this cancels the execution.
     await source.cancel().catch(() => undefined);
   }
 }
 
 function unlessSilent<T>(reading: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`nothing came for ${SILENCE} ms`)), SILENCE);
+    const timer = setTimeout(() => reject(new Error(`no data for ${SILENCE} ms`)), SILENCE);
     reading.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
 
-async function hear(event: ServerEvent, options: ExecuteOptions): Promise<ExecutionResponse | undefined> {
+async function handleEvent(event: ServerEvent, options: ExecuteOptions): Promise<ExecutionResponse | undefined> {
   switch (event.event) {
     case "progress":
       await options.onProgress?.(read(event) as Progress);
@@ -52,13 +52,13 @@ async function hear(event: ServerEvent, options: ExecuteOptions): Promise<Execut
       return undefined;
     case "result": {
       const response = read(event) as ExecutionResponse;
-      // What was over before it could be streamed has its pieces in the envelope.
+      // An execution that ended before it could be streamed has its chunks in the envelope.
       for (const chunk of response.chunks ?? []) await options.onChunk?.(chunk);
       return response;
     }
     case "error":
       throw (
-        errorIn(read(event), {}) ?? new UnexpectedAnswerError("the execution failed in words that cannot be understood")
+        errorIn(read(event), {}) ?? new UnexpectedAnswerError("the execution failed with an error that cannot be parsed")
       );
     default:
       return undefined;
@@ -69,6 +69,6 @@ function read(event: ServerEvent): unknown {
   try {
     return JSON.parse(event.data);
   } catch (cause) {
-    throw new UnexpectedAnswerError(`the event ${event.event} is no JSON`, { cause });
+    throw new UnexpectedAnswerError(`the data of the event \`${event.event}\` is not valid JSON`, { cause });
   }
 }

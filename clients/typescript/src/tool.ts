@@ -1,8 +1,8 @@
-// Tools as the server describes them.
+// The types of tools.
 
 export type JsonSchema = { [key: string]: unknown };
 
-/** Hints of the one who offers the tool. They are the word of a stranger: show them, do not rely on them. */
+/** Unverified hints of the server: show them, but do not rely on them. */
 export interface ToolAnnotations {
   title?: string;
   readOnlyHint?: boolean;
@@ -18,46 +18,46 @@ export interface ToolMetadata {
   category?: string;
   tags?: string[];
   deprecates?: string;
-  /** What only those who know the tool can read. */
+  /** Metadata that is specific to the tool. */
   custom?: { [key: string]: unknown };
   [key: string]: unknown;
 }
 
 /** One tool of a list. */
 export interface Tool {
-  /** The name to execute it by. */
+  /** The name for `executeTool`. */
   name: string;
   title?: string;
   description: string;
   inputSchema: JsonSchema;
   outputSchema?: JsonSchema;
   annotations?: ToolAnnotations;
-  /** The source that offers it. */
+  /** The source of the tool. */
   server: string;
   metadata?: ToolMetadata;
   [key: string]: unknown;
 }
 
-/** Everything that is known of one tool. */
+/** The details of one tool. */
 export interface ToolDetails extends Tool {
-  /** Its name in the words of its own server. */
+  /** The name on its own server. */
   rawName: string;
   displayName: string;
-  /** What a caller needs, all of them. */
+  /** The permissions that a caller needs. */
   permissions: string[];
-  /** The versions that can be asked for, newest first, where there are several. */
+  /** The available versions, newest first, if there are several. */
   versions?: { version: string; deprecatedBy?: string }[];
 }
 
-/** Which tools are wanted: those that fit all that is said. */
+/** Filters for tools. A tool must match all of them. */
 export interface ToolFilters {
   server?: string;
   category?: string;
-  /** All of these tags. */
+  /** Tags that a tool must have. */
   tags?: string[];
-  /** Words, all of which are in the name, title, description or tags. */
+  /** Words that must occur in the name, title, description or tags. */
   q?: string;
-  /** How many tools are fetched at a time, up to 1000; all at once if not said. The list is complete either way. */
+  /** The number of tools per request, up to 1000. Default: all. The returned list is always complete. */
   pageSize?: number;
   signal?: AbortSignal;
 }

@@ -1,5 +1,5 @@
-//! A yard with everything around it: records, hooks, the tester, programs and servers. Every verb that
-//! brings up a yard assembles it here, and all of them stop it in the same order.
+//! Assembles a yard with its audit log, history, hooks, tester, programs and servers. Every command
+//! that starts a yard assembles it here, and all of them stop it in the same order.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -18,45 +18,46 @@ use crate::configuration::ConfigInputs;
 use crate::recording::{CallRecording, CallRecords};
 use crate::servers::{RunningServers, StartMode, tester_servers};
 use crate::signals::until_stopped;
+use crate::terminal::{print_error, print_note};
 use crate::{demo, programs, upstream_setup};
 
-/// What a verb wants beside the yard itself.
+/// What a command needs in addition to the yard itself.
 pub(crate) struct AssemblyOptions {
     pub(crate) servers: StartMode,
     pub(crate) records: CallRecords,
     pub(crate) tester: Option<TesterPlacement>,
-    /// Whether there are the tools that run programs.
+    /// Whether the yard offers the tools that run programs.
     pub(crate) programs: bool,
-    /// Calls may take at least this long, whatever the configuration says.
+    /// A minimum for the time limit of calls, regardless of the configuration.
     pub(crate) call_time: Option<Duration>,
 }
 
 impl AssemblyOptions {
-    /// Just the servers.
+    /// Only the servers.
     pub(crate) fn new(servers: StartMode) -> Self {
         Self { servers, records: CallRecords::Audit, tester: None, programs: false, call_time: None }
     }
 }
 
-/// Where the tools of the tester are.
+/// Where the tools of the tester are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TesterPlacement {
-    /// In a yard of their own, so that they are not among the tools that they test. Every session has
-    /// its own connection.
+    /// In a separate yard, so that they are not among the tools under test. Every session has its
+    /// own connection.
     OwnYard,
     /// Among the tools of the yard.
     SharedYard,
-    /// In place of all other tools.
+    /// Instead of all other tools.
     Exclusive,
 }
 
-/// The tester, and the yard that offers its tools.
+/// The tester and the yard that offers its tools.
 pub(crate) struct RunningTester {
     pub(crate) source: Arc<Tester>,
     pub(crate) yard: Arc<Yard>,
 }
 
-/// A yard that is up, until it is stopped.
+/// A yard that runs until it is stopped.
 pub(crate) struct RunningYard {
     pub(crate) yard: Arc<Yard>,
     pub(crate) servers: RunningServers,
@@ -64,12 +65,12 @@ pub(crate) struct RunningYard {
     pub(crate) programs: Option<Arc<ProgramSource>>,
     hooks: Arc<HttpHooks>,
     recording: CallRecording,
-    /// The servers that the tester knows by name.
+    /// The servers that the tester can connect to by name.
     tester_servers: TesterServers,
     followed: Option<FollowedConfig>,
 }
 
-/// The configuration that the yard is kept in step with.
+/// The configuration whose changes the yard follows.
 struct FollowedConfig {
     config: Config,
     inputs: ConfigInputs,
@@ -78,7 +79,7 @@ struct FollowedConfig {
 }
 
 impl RunningYard {
-    /// Opens the records and builds the yard. No server is started yet.
+    /// Opens the audit log and the history and builds the yard. Starts no server.
     pub(crate) fn assemble(config: &Config, options: AssemblyOptions) -> anyhow::Result<Self> {
         let context = upstream_setup::build_context()?;
         upstream_setup::apply_config(&context, config);
@@ -99,7 +100,7 @@ impl RunningYard {
         let new_yard = |settings: YardSettings| {
             Yard::new(recording.apply_to(YardSettings { limits: limits.clone(), ..settings }))
         };
-        // A yard of the tester alone has neither hooks nor the demo.
+        // A yard that only offers the tester has neither hooks nor the demo.
         let yard = match options.tester {
             Some(TesterPlacement::Exclusive) => new_yard(YardSettings::default()),
             _ => {
@@ -129,16 +130,16 @@ impl RunningYard {
         Ok(Self { yard, servers, tester, programs, hooks, recording, tester_servers: known, followed: None })
     }
 
-    /// Starts the servers of the configuration, in parallel and in the background, and keeps the yard in
-    /// step with its files from then on. `on_reload` is called with every configuration that takes the
-    /// place of this one.
+    /// Starts the servers of the configuration in parallel in the background, and applies changes
+    /// of its files from then on. Calls `on_reload` with every configuration that replaces this
+    /// one.
     pub(crate) fn start_and_follow(
         &mut self,
         config: Config,
         given: ConfigInputs,
         on_reload: impl Fn(&Config) + Send + Sync + 'static,
     ) -> anyhow::Result<()> {
-        // Before anything else: a SIGHUP that nothing listens for ends the process.
+        // Install the SIGHUP handler first: without one, SIGHUP ends the process.
         let watcher = ConfigWatcher::new(&config)?;
         self.start_servers(config.servers().to_vec())?;
         self.followed =
@@ -146,13 +147,14 @@ impl RunningYard {
         Ok(())
     }
 
-    /// Starts these servers, in parallel and in the background.
+    /// Starts these servers in parallel in the background.
     pub(crate) fn start_servers(&mut self, entries: Vec<ServerEntry>) -> anyhow::Result<()> {
         entries.into_iter().try_for_each(|entry| self.servers.start(entry))
     }
 
-    /// Does `work` and stops. A first signal cancels `stop`, which `work` is to obey; after a second one
-    /// the result is `None`, and nothing is waited for but the records.
+    /// Runs `work`, then stops the yard. The first signal cancels `stop`, which `work` must
+    /// observe. After a second signal the result is `None`, and only the audit log and the history
+    /// are flushed.
     pub(crate) async fn run<T>(
         mut self,
         stop: CancellationToken,
@@ -171,8 +173,8 @@ impl RunningYard {
         done?.transpose()
     }
 
-    /// Stops everything, users before what they use: the tester and programs, then the servers that they
-    /// call, then the records of all calls.
+    /// Stops everything in dependency order: the tester and programs, then the servers that they
+    /// call, then the recording of calls.
     pub(crate) async fn stop(&self) {
         self.stop_sources().await;
         self.recording.close().await;
@@ -188,15 +190,15 @@ impl RunningYard {
         self.servers.stop().await;
     }
 
-    /// Reads the configuration again whenever one of its files changes, or SIGHUP comes.
+    /// Reloads the configuration whenever one of its files changes or SIGHUP arrives.
     async fn reload_on_change(&mut self) -> Infallible {
         let Some(mut followed) = self.followed.take() else { return std::future::pending().await };
         loop {
             match followed.watcher.changed().await {
-                ConfigChange::File(path) => eprintln!("toolyard: {} has changed", path.display()),
-                ConfigChange::Sighup => eprintln!("toolyard: reading the configuration again"),
+                ConfigChange::File(path) => print_note(&format!("{} has changed", path.display())),
+                ConfigChange::Sighup => print_note("received SIGHUP, reloading the configuration"),
             }
-            // What cannot be used has been reported; the yard goes on as it is.
+            // Problems have been printed. The yard keeps its current configuration.
             let Some(new) = followed.inputs.load() else { continue };
             followed.watcher.set_config(&new);
             let old = std::mem::replace(&mut followed.config, new);
@@ -206,7 +208,7 @@ impl RunningYard {
         }
     }
 
-    /// Everything but the servers themselves.
+    /// Applies everything except the servers.
     fn apply(&self, new: &Config) {
         upstream_setup::apply_config(&self.servers.context, new);
         self.tester_servers.store(Arc::new(tester_servers(new)));
@@ -214,7 +216,8 @@ impl RunningYard {
         self.hooks.replace(&new.hooks);
     }
 
-    /// Servers that did not change are left alone; calls of those that did finish first.
+    /// Replaces the servers that changed. Unchanged servers keep running, and replaced servers
+    /// finish their calls first.
     async fn replace_servers(&mut self, old: &Config, new: &Config) {
         let diff = diff(old, new);
         let mut ending = Vec::new();
@@ -225,20 +228,20 @@ impl RunningYard {
         for entry in diff.changed.iter().chain(&diff.added) {
             ending.extend(self.servers.take(entry.name()));
             if let Err(error) = self.servers.start((*entry).clone()) {
-                eprintln!("toolyard: cannot start {}: {error:#}", entry.name());
+                print_error(&format!("cannot start server `{}`: {error:#}", entry.name()));
             }
         }
-        eprintln!(
-            "toolyard: {} servers added, {} changed, {} removed",
+        print_note(&format!(
+            "servers: {} added, {} changed, {} removed",
             diff.added.len(),
             diff.changed.len(),
             diff.removed.len()
-        );
+        ));
         RunningServers::stop_all(&ending).await;
     }
 }
 
-/// Who the tester says it is.
+/// The identity of the tester as an MCP server.
 pub(crate) fn tester_identity() -> Identity {
     Identity {
         name: Tester::NAME.to_owned(),
@@ -252,7 +255,7 @@ pub(crate) fn tester_identity() -> Identity {
     }
 }
 
-/// The principal of the person who started this process, and of the token that it printed.
+/// The principal of the user who started this process, and of the token that the process printed.
 pub(crate) fn owner(config: &Config) -> Principal {
     match &config.permissions {
         None => Principal::owner(),

@@ -1,4 +1,5 @@
-//! Other applications that know MCP servers: where each keeps them. In which form is known to `config`.
+//! Other applications that use MCP servers, and where each stores its configuration. The config
+//! crate knows the formats.
 
 use std::path::PathBuf;
 
@@ -28,7 +29,8 @@ impl ClientApp {
         }
     }
 
-    /// Where it keeps its servers, those of the person first, then those of this folder.
+    /// The files that list its servers: those of the user first, then those of the current
+    /// directory.
     pub(crate) fn files(self, around: &Environment) -> Vec<PathBuf> {
         let home = |file: &str| around.home().map(|home| home.join(file));
         let config = |file: &str| around.config_home().map(|home| home.join(file));
@@ -53,7 +55,7 @@ impl ClientApp {
         };
         let mut known: Vec<PathBuf> = Vec::new();
         for file in files.into_iter().flatten() {
-            // Whoever works in their home folder has the same file twice.
+            // In the home directory, both lists contain the same file.
             if !known.contains(&file) {
                 known.push(file);
             }
@@ -61,7 +63,7 @@ impl ClientApp {
         known
     }
 
-    /// Where what is exported goes, as people write it.
+    /// Where exported text goes, as users write the path.
     pub(crate) fn export_file(self) -> &'static str {
         match self {
             Self::ClaudeCode => ".mcp.json",

@@ -1,4 +1,5 @@
-//! `toolyard types`: the parameters and results of every tool as types of another language, for the client libraries.
+//! `toolyard types`: generates types for the parameters and results of every tool, for the client
+//! libraries.
 
 mod python;
 mod typescript;
@@ -17,16 +18,17 @@ use toolyard_program::shapes::{Shape, ShapeReader, TypeDeclaration, TypeNames};
 use crate::args::{Language, TypesArgs};
 use crate::assembly::{AssemblyOptions, RunningYard};
 use crate::configuration::load_or_report;
+use crate::error::CommandError;
 use crate::recording::CallRecords;
 use crate::servers::StartMode;
 use crate::{Exit, terminal};
 
-/// How long the servers of a configuration may take to say what they offer.
+/// How long the servers of a configuration may take to start.
 const SETTLING: Duration = Duration::from_secs(60);
 const ASKING: Duration = Duration::from_secs(30);
 const CONNECTING: Duration = Duration::from_secs(5);
 
-/// What is known of a tool.
+/// The parts of a tool definition that types are generated from.
 #[derive(Debug, Deserialize)]
 struct ToolSchemas {
     name: String,
@@ -38,7 +40,7 @@ struct ToolSchemas {
     output: Option<Value>,
 }
 
-/// A tool whose schemas have become types.
+/// A tool with the types generated from its schemas.
 struct ToolTypes {
     name: String,
     declared: Vec<TypeDeclaration>,
@@ -50,10 +52,7 @@ pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
     let tools = match args.url {
         Some(url) => match fetch_tools(&url, args.token).await {
             Ok(tools) => tools,
-            Err((exit, problem)) => {
-                eprintln!("toolyard: {problem:#}");
-                return Ok(exit);
-            }
+            Err(error) => return Ok(error.report()),
         },
         None => match collect(&args.config).await? {
             Some(tools) => tools,
@@ -71,7 +70,7 @@ pub(crate) async fn run(args: TypesArgs) -> anyhow::Result<Exit> {
 }
 
 fn write(language: Language, mut tools: Vec<ToolSchemas>) -> String {
-    // The same tools give the same text, in whatever order they came.
+    // Sorted, so that the output does not depend on the order of the tools.
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let mut names = TypeNames::new(match language {
         Language::Ts => typescript::RESERVED,
@@ -100,8 +99,8 @@ fn read(tool: ToolSchemas, names: &mut TypeNames) -> ToolTypes {
     ToolTypes { name: tool.name, declared, params: shape, result }
 }
 
-/// The tools of a yard that runs, as far as the token shows them.
-async fn fetch_tools(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas>, (Exit, anyhow::Error)> {
+/// The tools of a running yard that are visible with this token.
+async fn fetch_tools(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas>, CommandError> {
     #[derive(Deserialize)]
     struct ToolListResponse {
         tools: Vec<ToolSchemas>,
@@ -109,35 +108,34 @@ async fn fetch_tools(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas
     let address = format!("{}/mcp/tools", url.as_str().trim_end_matches('/'));
     let client = reqwest::Client::builder().tls_backend_preconfigured(toolyard_upstream::tls_config());
     let client = client.redirect(Policy::none()).connect_timeout(CONNECTING).build();
-    let client = client.context("cannot set up HTTP").map_err(|error| (Exit::Failed, error))?;
+    let client = client.context("cannot create the HTTP client")?;
     let mut request = client.get(&address).timeout(ASKING);
     if let Some(token) = token {
         request = request.bearer_auth(token);
     }
-    let unreachable =
-        |error: reqwest::Error| (Exit::Unreachable, anyhow!(error).context(format!("cannot reach {url}")));
+    let failure = |exit: Exit, error: reqwest::Error, message: String| {
+        CommandError::new(exit, format!("{:#}", anyhow!(error).context(message)))
+    };
+    let unreachable = |error| failure(Exit::Unreachable, error, format!("cannot reach {url}"));
     let answer = request.send().await.map_err(unreachable)?;
     match answer.status() {
         StatusCode::OK => {}
         StatusCode::UNAUTHORIZED => {
-            return Err((
-                Exit::Unauthorized,
-                anyhow!("{url} wants another token: say --token or TOOLYARD_TOKEN"),
-            ));
+            return Err(CommandError::new(Exit::Unauthorized, format!("{url} rejected the token"))
+                .suggest("pass a valid token with --token or TOOLYARD_TOKEN"));
         }
         other => {
-            return Err((Exit::Failed, anyhow!("{url} answered {other}; is it the address of a yard?")));
+            return Err(CommandError::new(Exit::Failed, format!("{url} returned HTTP status {other}"))
+                .suggest("check that this is the URL of a yard"));
         }
     }
-    let nonsense = |error: reqwest::Error| {
-        (Exit::Failed, anyhow!(error).context(format!("{url} gave no list of tools")))
-    };
-    let list: ToolListResponse = answer.json().await.map_err(nonsense)?;
+    let malformed = |error| failure(Exit::Failed, error, format!("{url} returned an invalid list of tools"));
+    let list: ToolListResponse = answer.json().await.map_err(malformed)?;
     Ok(list.tools)
 }
 
-/// The tools of a configuration, whose servers are started for this and stopped again. None: it cannot be
-/// used, and the problems have been printed.
+/// Starts the servers of a configuration, collects their tools and stops them. Returns `None` if
+/// the configuration cannot be used; its problems have been printed.
 async fn collect(files: &[PathBuf]) -> anyhow::Result<Option<Vec<ToolSchemas>>> {
     let Some(config) = load_or_report(files) else { return Ok(None) };
     let options = AssemblyOptions { records: CallRecords::Off, ..AssemblyOptions::new(StartMode::Shared) };
@@ -147,7 +145,7 @@ async fn collect(files: &[PathBuf]) -> anyhow::Result<Option<Vec<ToolSchemas>>> 
     yard.wait_for_startup(SETTLING).await;
     for (name, status) in yard.statuses() {
         if !matches!(status.state, SourceState::Ready | SourceState::Disabled) {
-            eprintln!("toolyard: the tools of {name} are missing: it is not ready");
+            terminal::print_warning(&format!("the tools of server `{name}` are unavailable: not ready"));
         }
     }
     let catalog = yard.catalog();

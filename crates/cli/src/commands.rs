@@ -1,5 +1,6 @@
-//! The verbs with which people look at tools, call them and keep their configuration: one file each, or one for a
-//! family. What they share is above: `visit` (the servers), `terminal` (what people see), `fault` (what went wrong).
+//! The commands for browsing and calling tools and for managing the configuration, one file per
+//! command or family. They share `one_shot` (the servers), `terminal` (output) and `error`
+//! (failures).
 
 mod call;
 mod complete;
@@ -28,9 +29,9 @@ use crate::args::WorkbenchCommand;
 use crate::error::CommandError;
 use crate::signals::until_stopped;
 
-/// Runs a verb to its end and tells what went wrong, if anything did.
+/// Runs a command and reports its error.
 pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
-    // What servers do is told by the verbs themselves; the log is for whoever asks for it.
+    // These commands report problems of servers themselves, so they log only on request.
     if log.is_some() {
         crate::log::start(log);
     }
@@ -58,16 +59,17 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
     done.unwrap_or_else(CommandError::report).into()
 }
 
-/// Runs what talks to servers on this very thread: one command has nothing to do in parallel that would be worth
-/// threads. The first Ctrl-C cancels what is under way, the second ends.
+/// Runs a command that talks to servers on the current thread, because a single command has no
+/// parallel work. The first Ctrl-C cancels the work, the second ends it.
 fn run_single_threaded<W: Future<Output = Result<Exit, CommandError>>>(
     work: impl FnOnce(CancellationToken) -> W,
 ) -> Result<Exit, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| anyhow::Error::new(error).context("cannot start"))?;
+    let runtime =
+        runtime.map_err(|error| anyhow::Error::new(error).context("cannot start the async runtime"))?;
     let stop = CancellationToken::new();
     let done = runtime.block_on(Box::pin(until_stopped(stop.clone(), work(stop))));
-    // A read of standard input that nobody will answer must not keep the process alive.
+    // A pending read of standard input must not keep the process alive.
     runtime.shutdown_background();
     done?.unwrap_or(Ok(Exit::Interrupted))
 }

@@ -1,4 +1,4 @@
-//! The demo yard: a few tools, resources and prompts to try everything with, in the binary itself.
+//! The built-in demo yard: a few tools, resources and prompts that show every feature.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a server wants to know of the person who calls: a form or a visit to an address, asked at this terminal. Where
-//! there is none, the answer is no.
+//! Answers elicitation requests of servers at this terminal: forms and URLs to open. Declines if
+//! there is no terminal.
 
 use std::io::{BufRead, Write};
 
@@ -10,16 +10,16 @@ use toolyard_hub::{
 };
 
 use crate::clean::{clean, clean_line};
-use crate::terminal::{is_interactive, note};
+use crate::terminal::{is_interactive, print_note};
 
-/// How often a person may get one field wrong.
+/// How often the user may enter an invalid value for one field.
 const TRIES: usize = 5;
 
-/// Answers whatever was asked. Waiting for a person does not hold anything else up.
+/// Answers a batch of questions without blocking other work.
 pub(crate) async fn answer(ask: QuestionBatch) {
     let QuestionBatch { questions, reply } = ask;
     let answered = match is_interactive() {
-        // Reading from a terminal cannot be taken back, so it is done beside everything else.
+        // A read from the terminal cannot be canceled, so it runs on its own thread.
         true => tokio::task::spawn_blocking(move || ask_person(&questions))
             .await
             .unwrap_or_else(|_| Ok(Vec::new())),
@@ -35,9 +35,9 @@ fn decline(questions: &[Question]) -> Result<RawAnswers, HubError> {
 fn decline_question(question: &Question) -> Result<Raw, HubError> {
     match question.kind {
         QuestionKind::ElicitForm | QuestionKind::ElicitUrl => {
-            let asked = message(&params(question));
-            note(&format!("the server asks: {}", clean_line(&asked)));
-            note("declined, because there is no terminal to ask at");
+            let question_text = message(&params(question));
+            print_note(&format!("the server asks: {}", clean_line(&question_text)));
+            print_note("declined because there is no terminal to ask at");
             Ok(to_raw(&json!({"action": "decline"})))
         }
         QuestionKind::Sample | QuestionKind::Roots => Err(unsupported_question(question.kind)),
@@ -45,8 +45,8 @@ fn decline_question(question: &Question) -> Result<Raw, HubError> {
 }
 
 fn unsupported_question(kind: QuestionKind) -> HubError {
-    let what = if kind == QuestionKind::Sample { "a model to ask" } else { "roots" };
-    HubError::new(ErrorKind::ClientCannot, format!("a command line has no {what}"))
+    let what = if kind == QuestionKind::Sample { "a model" } else { "roots" };
+    HubError::new(ErrorKind::ClientCannot, format!("the command line client has no {what}"))
 }
 
 fn ask_person(questions: &[Question]) -> Result<RawAnswers, HubError> {
@@ -73,10 +73,7 @@ fn message(params: &Value) -> String {
 
 fn ask_to_open_url(params: &Value) -> Value {
     let address = params.get("url").and_then(Value::as_str).unwrap_or_default();
-    print_prompt(&format!(
-        "\nThe server asks: {}\nIt wants you to open this address:\n  {address}\n",
-        message(params)
-    ));
+    print_prompt(&format!("\nThe server asks: {}\nOpen this address:\n  {address}\n", message(params)));
     print_prompt("Done? [y/N] ");
     match read_line().as_deref() {
         Some("y" | "Y" | "yes") => json!({"action": "accept"}),
@@ -87,7 +84,7 @@ fn ask_to_open_url(params: &Value) -> Value {
 fn ask_form(params: &Value) -> Value {
     let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
     print_prompt(&format!("\nThe server asks: {}\n", message(params)));
-    print_prompt("(Enter alone takes what is in brackets or leaves a field out; Ctrl-D declines)\n");
+    print_prompt("(Press Enter to accept the default in brackets or to skip a field, Ctrl-D to decline)\n");
     let mut content = Map::new();
     for field in parameters(&to_raw(&schema)) {
         match ask_field(&field) {
@@ -99,7 +96,8 @@ fn ask_form(params: &Value) -> Value {
     json!({"action": "accept", "content": content})
 }
 
-/// What a person says about one field; the inner nothing leaves it out, the outer one declines.
+/// Asks for one field. The outer `None` means that the user declined, the inner `None` that the
+/// field is omitted.
 fn ask_field(field: &ToolParameter) -> Option<Option<Value>> {
     if let Some(description) = &field.description {
         print_prompt(&format!("  {}\n", clean_line(description)));
@@ -122,12 +120,12 @@ fn ask_field(field: &ToolParameter) -> Option<Option<Value>> {
     None
 }
 
-/// A value of this field from what was typed.
+/// Parses what the user typed for this field.
 fn read_value(field: &ToolParameter, typed: &str) -> Result<Option<Value>, String> {
     if typed.is_empty() {
         return match &field.default {
             Some(default) => Ok(Some(default.clone())),
-            None if field.required => Err("this is needed".to_owned()),
+            None if field.required => Err("a value is required".to_owned()),
             None => Ok(None),
         };
     }
@@ -136,20 +134,20 @@ fn read_value(field: &ToolParameter, typed: &str) -> Result<Option<Value>, Strin
         "boolean" => match typed.to_ascii_lowercase().as_str() {
             "y" | "yes" | "true" => Value::Bool(true),
             "n" | "no" | "false" => Value::Bool(false),
-            _ => return Err("say yes or no".to_owned()),
+            _ => return Err("enter yes or no".to_owned()),
         },
-        "integer" => typed.parse::<i64>().map_err(|_| "this is no whole number".to_owned())?.into(),
+        "integer" => typed.parse::<i64>().map_err(|_| "not an integer".to_owned())?.into(),
         "number" => typed
             .parse::<f64>()
             .ok()
             .and_then(serde_json::Number::from_f64)
             .map(Value::Number)
-            .ok_or_else(|| "this is no number".to_owned())?,
+            .ok_or_else(|| "not a number".to_owned())?,
         list if list.starts_with("array") => typed.split(',').map(|item| Value::from(item.trim())).collect(),
         _ => typed.into(),
     };
     if !field.choices.is_empty() && !value.is_array() && !field.choices.contains(&value) {
-        return Err("this is none of them".to_owned());
+        return Err("not one of the choices".to_owned());
     }
     Ok(Some(value))
 }
@@ -164,7 +162,7 @@ fn print_prompt(text: &str) {
     let _ = stderr.flush();
 }
 
-/// A line from the terminal; nothing at its end.
+/// Reads a line from the terminal. Returns `None` at the end of input.
 fn read_line() -> Option<String> {
     let mut line = String::new();
     match std::io::stdin().lock().read_line(&mut line) {
@@ -187,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_becomes_what_the_field_wants() {
+    fn converts_input_to_the_type_of_the_field() {
         for (schema, text, expected) in [
             (json!({"type": "string"}), "5", json!("5")),
             (json!({"type": "integer"}), "5", json!(5)),
@@ -202,13 +200,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn rejects_input_that_does_not_match_the_field() {
         for (schema, text, expected) in [
-            (json!({"type": "integer"}), "five", "this is no whole number"),
-            (json!({"type": "number"}), "NaN", "this is no number"),
-            (json!({"type": "boolean"}), "maybe", "say yes or no"),
-            (json!({"enum": ["a"]}), "b", "this is none of them"),
-            (json!({"type": "string"}), "", "this is needed"),
+            (json!({"type": "integer"}), "five", "not an integer"),
+            (json!({"type": "number"}), "NaN", "not a number"),
+            (json!({"type": "boolean"}), "maybe", "enter yes or no"),
+            (json!({"enum": ["a"]}), "b", "not one of the choices"),
+            (json!({"type": "string"}), "", "a value is required"),
         ] {
             assert_eq!(typed(&schema, text), Err(expected.to_owned()), "{schema} {text}");
         }

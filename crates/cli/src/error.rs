@@ -1,18 +1,19 @@
-//! Why a verb did not do what it was asked to: the words for it, and the exit code. The table from kinds of errors to
-//! exit codes is here and nowhere else.
+//! Errors of commands: their message, their suggestion and the exit code. This is the only place
+//! that maps error kinds to exit codes.
 
 use std::io;
 
+use toolyard_history::HistoryStoreError;
 use toolyard_hub::{ErrorKind, HubError};
 use toolyard_remote::{RemoteError, strip_token};
 
 use crate::Exit;
 use crate::clean::clean_line;
-use crate::terminal::{note, note_detail};
+use crate::terminal::{print_error, print_hint};
 
 #[derive(Debug)]
 pub(crate) enum CommandError {
-    /// The person was told already.
+    /// The error has already been printed.
     AlreadyReported(Exit),
     Failure {
         exit: Exit,
@@ -25,7 +26,7 @@ pub(crate) enum CommandError {
 }
 
 impl CommandError {
-    /// What was asked for makes no sense.
+    /// Invalid arguments.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
@@ -47,42 +48,42 @@ impl CommandError {
         Self::AlreadyReported(Exit::Interrupted)
     }
 
-    /// A running yard cannot be attached to.
+    /// Connecting to a running yard failed.
     pub(crate) fn connect_failed(verb: &str, url: &reqwest::Url, error: &RemoteError) -> Self {
         let why = clean_line(error.message());
         let message = format!("cannot {verb} {}: {why}", strip_token(url));
         match error {
             RemoteError::Refused(_) => {
-                Self::new(Exit::Unauthorized, format!("the yard does not let us in: {why}"))
-                    .suggest("say its token with --token, or in TOOLYARD_TOKEN")
+                Self::new(Exit::Unauthorized, format!("the yard rejected the connection: {why}"))
+                    .suggest("pass a valid token with --token or TOOLYARD_TOKEN")
             }
             RemoteError::ProtocolMismatch(_) => Self::new(Exit::Unreachable, message)
-                .suggest("is a yard of this version served there? toolyard --version"),
-            RemoteError::Unreachable(_) => {
-                Self::new(Exit::Unreachable, message).suggest("is a yard served there? toolyard serve")
-            }
+                .suggest("check that both sides run the same version with `toolyard --version`"),
+            RemoteError::Unreachable(_) => Self::new(Exit::Unreachable, message)
+                .suggest("check the URL, or start a yard with `toolyard serve`"),
         }
     }
 
-    /// Tells the person, and says how the process ends.
+    /// Prints the error and returns the exit code.
     pub(crate) fn report(self) -> Exit {
         match self {
             Self::AlreadyReported(exit) => exit,
             Self::Failure { exit, message, suggestion } => {
-                note(&message);
-                if let Some(suggestion) = suggestion {
-                    suggestion.lines().for_each(note_detail);
-                }
+                print_error(&message);
+                suggestion.iter().for_each(|suggestion| print_hint(suggestion));
                 exit
             }
-            // Whoever read it has seen enough.
+            // The reader, such as `head`, closed the pipe because it has read enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Self::Output(error) => {
-                note(&format!("cannot write: {error}"));
+                print_error(&format!("cannot write to standard output: {error}"));
                 Exit::Failed
             }
             Self::Other(error) => {
-                note(&format!("{error:#}"));
+                print_error(&format!("{error:#}"));
+                let suggestion =
+                    error.downcast_ref::<HistoryStoreError>().and_then(HistoryStoreError::suggestion);
+                suggestion.iter().for_each(|suggestion| print_hint(suggestion));
                 Exit::Failed
             }
         }
@@ -111,13 +112,15 @@ impl From<ErrorKind> for Exit {
 
 impl From<HubError> for CommandError {
     fn from(error: HubError) -> Self {
-        let elsewhere = match error.kind() {
-            ErrorKind::UnknownTool => Some("toolyard list shows what there is"),
-            ErrorKind::UnknownResource => Some("toolyard list resources shows what there is"),
-            ErrorKind::UnknownPrompt => Some("toolyard list prompts shows what there is"),
+        let default = match error.kind() {
+            ErrorKind::UnknownTool => Some("run `toolyard list` to see the available tools"),
+            ErrorKind::UnknownResource => {
+                Some("run `toolyard list resources` to see the available resources")
+            }
+            ErrorKind::UnknownPrompt => Some("run `toolyard list prompts` to see the available prompts"),
             _ => None,
         };
-        let suggestion = error.suggestion().or(elsewhere).map(ToOwned::to_owned);
+        let suggestion = error.suggestion().or(default).map(ToOwned::to_owned);
         Self::Failure { exit: error.kind().into(), message: error.message().to_owned(), suggestion }
     }
 }

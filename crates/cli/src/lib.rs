@@ -1,7 +1,7 @@
-//! The `toolyard` command: arguments, verbs, wiring, and words for humans. What the product does is in
-//! the other crates; nothing below this one reads the environment, prints or exits. The binary calls
+//! The `toolyard` command: arguments, commands, wiring and user-facing messages. The product itself
+//! is in the other crates. Only this crate reads the environment, prints or exits. The binary calls
 //! [`main`].
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talking to people is this crate's job")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "this crate is the user interface")]
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
 mod args;
@@ -39,26 +39,27 @@ use std::process::ExitCode;
 use toolyard_hub::printable as clean;
 
 use args::{CliCommand, TokenCommand};
+use error::CommandError;
 
 /// How the process ended, as its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
     Success,
-    /// Something failed that is not the caller's doing.
+    /// Internal or I/O error.
     Failed,
-    /// The arguments or the configuration are wrong.
+    /// Invalid arguments or configuration.
     Usage,
-    /// A server does not know who we are.
+    /// Authentication required or permission denied.
     Unauthorized,
     /// A server cannot be reached.
     Unreachable,
     /// A tool or a program failed.
     ToolFailed,
-    /// There is a limit on how often this may be done.
+    /// A rate limit was exceeded.
     RateLimited,
-    /// It took longer than it may.
+    /// A time limit was exceeded.
     TimedOut,
-    /// Stopped by Ctrl-C, before calls in flight were done.
+    /// Stopped by a second Ctrl-C, before calls in flight finished.
     Interrupted,
 }
 
@@ -78,9 +79,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Runs the command that the arguments of this process name.
+/// Runs the command given by the arguments of this process.
 pub fn main() -> ExitCode {
-    // A shell that wants to know what could be typed next; otherwise this does nothing.
+    // Answers a completion request of a shell and exits. Does nothing otherwise.
     commands::complete_for_shell();
     let args = args::parse();
     match args.verb {
@@ -97,9 +98,9 @@ pub fn main() -> ExitCode {
         CliCommand::Watch(verb) => run_async(args.log.as_deref(), watch::run(verb)),
         CliCommand::Types(verb) => run_async(args.log.as_deref(), codegen::run(verb)),
         CliCommand::OpenApi(verb) => run_async(args.log.as_deref(), openapi::run(verb)),
-        // There is one of these beside every server that we start, so it has neither log nor runtime.
+        // One of these runs next to every server process, so it has neither a log nor a runtime.
         CliCommand::Keeper(verb) => supervisor::run(verb),
-        // It gives up its rights one after the other, for which it must have one thread.
+        // It drops its privileges step by step, which requires a single thread.
         CliCommand::Sandbox(verb) => sandbox::run(verb),
     }
 }
@@ -109,17 +110,13 @@ fn run_async(log: Option<&str>, work: impl Future<Output = anyhow::Result<Exit>>
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("toolyard: cannot start: {error}");
+            terminal::print_error(&format!("cannot start the async runtime: {error}"));
             return Exit::Failed.into();
         }
     };
     let exit = runtime.block_on(work);
     log::finish();
-    // A read of standard input that nobody will answer must not keep the process alive.
+    // A pending read of standard input must not keep the process alive.
     runtime.shutdown_background();
-    exit.unwrap_or_else(|error| {
-        eprintln!("toolyard: {error:#}");
-        Exit::Failed
-    })
-    .into()
+    exit.unwrap_or_else(|error| CommandError::Other(error).report()).into()
 }

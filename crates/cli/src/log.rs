@@ -1,4 +1,5 @@
-//! The log: on standard error for the person who started us, and line by line for whoever watches a running yard.
+//! The log: written to standard error, and sent line by line to the clients that watch a running
+//! yard.
 
 mod flood;
 mod truncating_writer;
@@ -23,27 +24,28 @@ use truncating_writer::TruncatingStderr;
 
 use crate::clean::clean_name;
 
-/// How many lines wait for a watcher; the log never does.
+/// How many lines are buffered for a watcher. The log never waits for one.
 const KEPT: usize = 256;
-/// What stands in place of a field that is a secret.
+/// Replaces the value of a secret field.
 const HIDDEN: &str = "[redacted]";
-/// How much of one line a watcher sees.
+/// How much of one line a watcher receives.
 const LONGEST: usize = 4 * 1024;
 
 static FLOODS: LazyLock<FloodLimit> = LazyLock::new(FloodLimit::default);
 
 static LINES: LazyLock<broadcast::Sender<Arc<LogEntry>>> = LazyLock::new(|| broadcast::channel(KEPT).0);
 
-/// Where the lines of the log can be heard.
+/// Where watchers subscribe to log lines.
 pub(crate) fn line_sender() -> broadcast::Sender<Arc<LogEntry>> {
     LINES.clone()
 }
 
-/// What is hidden: the usual until the configuration has been read, and then what that says.
+/// The redaction rules: the defaults until the configuration has been read, then its rules.
 static USUAL: LazyLock<Redaction> = LazyLock::new(Redaction::default);
 static CONFIGURED: OnceLock<Redaction> = OnceLock::new();
 
-/// Hides this from now on. The first configuration of a process counts.
+/// Applies these redaction rules from now on. Only the first configuration of a process takes
+/// effect.
 pub(crate) fn set_redaction(redaction: Redaction) {
     let _ = CONFIGURED.set(redaction);
 }
@@ -52,7 +54,7 @@ fn redaction() -> &'static Redaction {
     CONFIGURED.get().unwrap_or(&USUAL)
 }
 
-/// Begins to log what this filter lets through.
+/// Starts logging with this filter.
 pub(crate) fn start(filter: Option<&str>) {
     let colour =
         std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -64,12 +66,12 @@ pub(crate) fn start(filter: Option<&str>) {
     tracing_subscriber::registry().with(filter).with(&*FLOODS).with(printed).with(BroadcastLayer).init();
 }
 
-/// Says how many lines were left out and not told yet.
+/// Logs how many lines were suppressed and not reported yet.
 pub(crate) fn finish() {
     FLOODS.report_all();
 }
 
-/// Tells watchers.
+/// Sends log lines to watchers.
 struct BroadcastLayer;
 
 impl<S: Subscriber> Layer<S> for BroadcastLayer {
@@ -95,8 +97,8 @@ impl<S: Subscriber> Layer<S> for BroadcastLayer {
     }
 }
 
-/// Formats the fields of a line without secrets, every value on one line and without deceptive characters: names,
-/// addresses and messages of others must not forge or hide lines.
+/// Formats the fields of a line without secrets. Every value is on one line and free of deceptive
+/// characters, so that names, addresses and messages of others cannot forge or hide lines.
 struct SafeFields;
 
 impl<'writer> FormatFields<'writer> for SafeFields {
@@ -108,31 +110,31 @@ impl<'writer> FormatFields<'writer> for SafeFields {
     }
 }
 
-/// A line of the log as one text without secrets: the message, then what it is about.
+/// A log line as one redacted text: the message, then its fields.
 #[derive(Default)]
 struct LogFields {
     message: String,
     fields: String,
-    /// The source that it is about.
+    /// The source that the line is about.
     source: Option<String>,
 }
 
 impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let (name, said) = (field.name(), format!("{value:?}"));
+        let (name, value) = (field.name(), format!("{value:?}"));
         if name.starts_with("log.") {
             return;
         }
         if name == "message" {
-            self.message.push_str(&clean_name(&redaction().redact_text(&said)));
+            self.message.push_str(&clean_name(&redaction().redact_text(&value)));
             return;
         }
         if matches!(name, "server" | "source") {
-            self.source = Some(said.trim_matches('"').to_owned());
+            self.source = Some(value.trim_matches('"').to_owned());
         }
         let shown =
-            if redaction().is_secret_key(name) { HIDDEN.into() } else { redaction().redact_text(&said) };
-        // Writing into a string cannot fail.
+            if redaction().is_secret_key(name) { HIDDEN.into() } else { redaction().redact_text(&value) };
+        // Writing to a string cannot fail.
         let _ = write!(self.fields, " {name}={}", clean_name(&shown));
     }
 }
@@ -157,7 +159,7 @@ mod tests {
 
     use super::{BroadcastLayer, LONGEST, SafeFields, line_sender};
 
-    /// Keeps what is printed.
+    /// Collects what is written.
     #[derive(Clone, Default)]
     struct Printed(Arc<Mutex<Vec<u8>>>);
 
@@ -178,8 +180,8 @@ mod tests {
         let layer = tracing_subscriber::fmt::layer().fmt_fields(SafeFields).without_time().with_ansi(false);
         let layer = layer.with_writer(move || writer.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
-            let said = "a\nWARN forged\u{202e}\u{1b}[2J\u{200b}b\u{2028}";
-            tracing::warn!(target: "yard", server = %said, quoted = said, tries = 3, "not connected: {said}");
+            let hostile = "a\nWARN forged\u{202e}\u{1b}[2J\u{200b}b\u{2028}";
+            tracing::warn!(target: "yard", server = %hostile, quoted = hostile, tries = 3, "not connected: {hostile}");
         });
         let text = String::from_utf8(printed.0.lock().clone()).unwrap();
         let shown = r"a\nWARN forged\u{202e}\u{1b}[2J\u{200b}b\u{2028}";
@@ -190,16 +192,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_hears_the_log_line_by_line() {
-        let mut heard = line_sender().subscribe();
+    fn watchers_receive_each_log_line() {
+        let mut receiver = line_sender().subscribe();
         tracing::subscriber::with_default(tracing_subscriber::registry().with(BroadcastLayer), || {
             tracing::warn!(target: "yard", server = %"files", tries = 3, "not connected");
             tracing::info!(target: "yard", "{}", "x".repeat(2 * LONGEST));
         });
-        let line = heard.try_recv().unwrap();
-        let told = (line.level, line.target.as_str(), line.source.as_deref(), line.message.as_str());
-        assert_eq!(told, ("warn", "yard", Some("files"), "not connected server=files tries=3"));
-        assert_eq!(heard.try_recv().unwrap().message.len(), LONGEST);
+        let line = receiver.try_recv().unwrap();
+        let fields = (line.level, line.target.as_str(), line.source.as_deref(), line.message.as_str());
+        assert_eq!(fields, ("warn", "yard", Some("files"), "not connected server=files tries=3"));
+        assert_eq!(receiver.try_recv().unwrap().message.len(), LONGEST);
     }
 
     #[test]
@@ -210,7 +212,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .with_ansi(true)
             .fmt_fields(SafeFields);
-        let mut heard = line_sender().subscribe();
+        let mut receiver = line_sender().subscribe();
         tracing::subscriber::with_default(
             tracing_subscriber::registry().with(BroadcastLayer).with(layer),
             || {
@@ -220,8 +222,8 @@ mod tests {
         );
         let expected =
             "refused: Authorization: [redacted] url=\"http://h/sse?token=[redacted]&page=2\" otp=[redacted]";
-        let told = std::iter::from_fn(|| heard.try_recv().ok()).find(|line| line.target == "secrets");
-        assert_eq!(told.unwrap().message, expected);
+        let line = std::iter::from_fn(|| receiver.try_recv().ok()).find(|line| line.target == "secrets");
+        assert_eq!(line.unwrap().message, expected);
         let printed = String::from_utf8(printed.0.lock().clone()).unwrap();
         assert!(printed.contains(expected) && !printed.contains("hunter2"), "{printed}");
     }

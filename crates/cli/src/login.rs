@@ -10,6 +10,7 @@ use toolyard_upstream::{AuthError, LoginPrompt, LoginPrompter, ServerSettings, l
 
 use crate::args::{LoginArgs, LogoutArgs};
 use crate::configuration::load_or_report;
+use crate::terminal::{print_error, print_hint};
 use crate::{Exit, terminal, upstream_setup};
 
 pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
@@ -18,7 +19,7 @@ pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
     match login(&settings, &upstream_setup::build_context()?, &person).await {
         Ok(()) => terminal::print(&format!("logged in to {}\n", settings.name))?,
         Err(AuthError::NothingToDo(why)) => {
-            terminal::print(&format!("there is nothing to log in to at {}: {why}\n", settings.name))?;
+            terminal::print(&format!("{} needs no login: {why}\n", settings.name))?;
         }
         Err(error) => return Ok(report_failure(&settings, &error)),
     }
@@ -29,43 +30,43 @@ pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
     let Some(settings) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
     match logout(&settings, &upstream_setup::build_context()?).await {
         Ok(true) => terminal::print(&format!("logged out of {}\n", settings.name))?,
-        Ok(false) => terminal::print(&format!("there was no login to {}\n", settings.name))?,
+        Ok(false) => terminal::print(&format!("no stored credentials for {}\n", settings.name))?,
         Err(error) => return Ok(report_failure(&settings, &error)),
     }
     Ok(Exit::Success)
 }
 
 fn report_failure(settings: &ServerSettings, error: &AuthError) -> Exit {
-    eprintln!("toolyard: cannot log in to {}: {error}", settings.name);
-    if let Some(suggestion) = error.suggestion(settings.name.as_str()) {
-        eprintln!("  {suggestion}");
-    }
+    print_error(&format!("cannot log in to `{}`: {error}", settings.name));
+    error.suggestion(settings.name.as_str()).iter().for_each(|suggestion| print_hint(suggestion));
     match error {
         AuthError::Unreachable(_) => Exit::Unreachable,
         _ => Exit::Unauthorized,
     }
 }
 
-/// The settings of a server; if there are none to be had, the person has been told why.
+/// The settings of a server. Prints an error and returns `None` if it has none.
 fn find_server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
     let config = load_or_report(files)?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
     match entry {
         Some(ServerEntry::Ready(settings)) => Some(settings.clone()),
         Some(ServerEntry::Document(_)) => {
-            eprintln!(
-                "toolyard: {name} is an OpenAPI document: what it needs is said with `auth` in the configuration"
-            );
+            print_error(&format!("`{name}` is an OpenAPI document and has no login"));
+            print_hint("set its credentials with `auth` in the configuration");
             None
         }
         Some(ServerEntry::Broken(broken)) => {
-            eprintln!("toolyard: the server {name} cannot be used: {}", broken.reason());
+            print_error(&format!("server `{name}` cannot be used: {}", broken.reason()));
             None
         }
         None => {
             let names: Vec<&str> = config.servers().iter().map(|entry| entry.name().as_str()).collect();
-            let there = if names.is_empty() { "none is configured".to_owned() } else { names.join(", ") };
-            eprintln!("toolyard: there is no server {name}; servers are: {there}");
+            print_error(&format!("unknown server `{name}`"));
+            match names.is_empty() {
+                true => print_hint("no servers are configured; run `toolyard add` to add one"),
+                false => print_hint(&format!("configured servers: {}", names.join(", "))),
+            }
             None
         }
     }
@@ -77,16 +78,17 @@ enum Browser {
     Remote,
 }
 
-/// The person who started us: is shown the address, gets a browser if there is one, and may paste what it ends at.
+/// Asks the user at the terminal: prints the address, opens a browser if possible and accepts the
+/// pasted redirect address.
 fn terminal_prompter(browser: Browser) -> LoginPrompter {
     Arc::new(move |visit: LoginPrompt| {
         eprintln!("To log in to {}, open this address:\n\n  {}\n", visit.server, visit.address);
-        eprintln!("If that browser is on another machine, it will end at a page that it cannot open:");
-        eprintln!("paste the address of that page here and press Enter.");
+        eprintln!("If the browser runs on another machine, it ends at a page that it cannot open.");
+        eprintln!("Paste the address of that page here and press Enter.");
         if browser == Browser::Local {
             open_browser(&visit.address);
         }
-        // Ends with the process: nobody can take back a read of standard input.
+        // The thread ends with the process, because a read of standard input cannot be canceled.
         std::thread::spawn(move || {
             let mut line = String::new();
             if std::io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 1) {
@@ -96,7 +98,7 @@ fn terminal_prompter(browser: Browser) -> LoginPrompter {
     })
 }
 
-/// Opens an address that is known to be one of the web. Where nothing can, the printed one is enough.
+/// Opens an http(s) address. If no browser can be opened, the printed address is enough.
 fn open_browser(address: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let has_screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());

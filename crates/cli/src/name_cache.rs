@@ -1,6 +1,7 @@
-//! What is known without asking any server: servers are read out of the configuration, and the names of what they offer
-//! are those of the last time that a verb asked them, kept in a small file among people's caches. The shell completes from
-//! it, because completing must be quick; and a verb need not wait for a server that never had what it looks for.
+//! Names that are known without contacting a server. Servers come from the configuration, and the
+//! names of tools, resources and prompts from a small cache file that the commands update. Shell
+//! completion uses it because it must be fast, and commands use it to avoid waiting for a server
+//! that never had the requested name.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,36 +15,36 @@ use toolyard_upstream::ServerListKind;
 
 use crate::configuration::process_environment;
 
-/// More names of one server than that help nobody who types.
+/// Limit on the names stored per server, because longer lists do not help in completion.
 const MOST_NAMES: usize = 2_000;
-/// Of how many configurations names are kept.
+/// Limit on the configurations in the cache.
 const MOST_CONFIGS: usize = 50;
 
-/// By the path of the configuration, then by server.
+/// By path of the configuration, then by server.
 type CachedNames = BTreeMap<String, BTreeMap<String, ServerNames>>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 struct ServerNames {
-    /// Nothing if it was never asked for them.
+    /// `None` if the server was never asked for them.
     tools: Option<Vec<String>>,
     prompts: Option<Vec<String>>,
-    /// It could not be used the last time.
+    /// Whether the server was unavailable in the last run.
     absent: bool,
 }
 
-/// What the servers of one configuration offered the last time that they were asked.
+/// What the servers of one configuration offered when they were last asked.
 #[derive(Debug, Default)]
 pub(crate) struct NameCache(BTreeMap<String, ServerNames>);
 
 impl NameCache {
-    /// What is remembered of the configuration that is used where none is named.
+    /// Loads the entry of the default configuration.
     pub(crate) fn load() -> Self {
         let around = process_environment();
-        Self(read(&around).and_then(|mut kept| kept.remove(&key(&around))).unwrap_or_default())
+        Self(read(&around).and_then(|mut cache| cache.remove(&key(&around))).unwrap_or_default())
     }
 
-    /// Whether this server was asked before, and had nothing of this name.
+    /// Whether this server was asked before and had no item of this name.
     pub(crate) fn lacks(&self, server: &str, name: &str, lists: &[ServerListKind]) -> bool {
         let Some(names) = self.0.get(server) else { return false };
         let without = |list: &ServerListKind| match list {
@@ -54,14 +55,14 @@ impl NameCache {
         lists.iter().all(without)
     }
 
-    /// Whether this server could not be used the last time.
+    /// Whether this server was unavailable in the last run.
     pub(crate) fn was_unavailable(&self, server: &str) -> bool {
         self.0.get(server).is_some_and(|names| names.absent)
     }
 }
 
 fn is_missing_from(known: Option<&[String]>, name: &str) -> bool {
-    // Of a server that offers very much not everything is kept, nor is every name.
+    // The cache does not contain every name of a server with a very long list.
     known.is_some_and(|known| {
         known.len() < MOST_NAMES && is_shell_safe(name) && !known.iter().any(|one| one == name)
     })
@@ -96,7 +97,7 @@ fn complete_prefix(typed: &OsStr, names: impl IntoIterator<Item = String>) -> Ve
 fn unique_cached_names(pick: impl Fn(ServerNames) -> Vec<String>) -> Vec<String> {
     let mut names: Vec<String> = NameCache::load().0.into_values().flat_map(pick).collect();
     names.sort();
-    // A bare name that two servers have is of no use.
+    // A bare name that two servers share is ambiguous.
     let mut once = Vec::with_capacity(names.len());
     for group in names.chunk_by(|one, other| one == other) {
         if let [only] = group {
@@ -106,16 +107,16 @@ fn unique_cached_names(pick: impl Fn(ServerNames) -> Vec<String>) -> Vec<String>
     once
 }
 
-/// Keeps what the servers offer now for later. That this fails is no reason to say a word.
+/// Stores what the servers offer now. Failures are ignored because the cache is optional.
 pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
     let around = process_environment();
     let Some(file) = file(&around) else { return };
-    let mut kept = read(&around).unwrap_or_default();
-    let before = kept.get(&key(&around)).cloned().unwrap_or_default();
+    let mut cache = read(&around).unwrap_or_default();
+    let before = cache.get(&key(&around)).cloned().unwrap_or_default();
     let mut servers = before.clone();
     let catalog = yard.catalog();
     for (source, status) in yard.statuses() {
-        // Nobody knows yet what becomes of it.
+        // The server is still starting, so its outcome is unknown.
         if !status.startup_complete {
             continue;
         }
@@ -140,18 +141,18 @@ pub(crate) fn store_names(yard: &Yard, lists: &[ServerListKind]) {
     if servers == before {
         return;
     }
-    if kept.len() >= MOST_CONFIGS {
-        kept.clear();
+    if cache.len() >= MOST_CONFIGS {
+        cache.clear();
     }
-    kept.insert(key(&around), servers);
-    if let Ok(text) = serde_json::to_vec(&kept)
+    cache.insert(key(&around), servers);
+    if let Ok(text) = serde_json::to_vec(&cache)
         && file.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
     {
         let _ = toolyard_config::write_atomically(&file, &text);
     }
 }
 
-/// Full names and bare ones, without those that no shell should be given.
+/// Full and bare names, without those that are unsafe in a shell.
 fn full_and_bare_names(names: impl Iterator<Item = (String, String)>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (full, raw) in names.take(MOST_NAMES) {

@@ -1,11 +1,11 @@
-//! The yard for the time of one command: only the servers that it needs, each for this one client alone.
+//! The yard of a single command: only the servers that it needs, each used by this client alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use toolyard_config::{Config, ServerEntry};
+use toolyard_config::{Config, ConfigProblem, ServerEntry};
 use toolyard_hub::{
     AuthStatus, ClientCapabilities, ErrorKind, HubError, LogLevel, Principal, Secret, Source, SourceName,
     SourceState, Yard, nearest,
@@ -18,35 +18,36 @@ use crate::Exit;
 use crate::args::{AdHocServerArgs, ServerSelectionArgs};
 use crate::assembly::{self, AssemblyOptions, RunningYard};
 use crate::clean::clean_line;
-use crate::configuration::process_environment;
+use crate::configuration::{process_environment, report_problem};
 use crate::error::CommandError;
 use crate::name_cache::{self, NameCache};
 use crate::servers::StartMode;
-use crate::terminal::{self, note, note_detail};
+use crate::terminal::{self, print_detail, print_error, print_hint, print_note, print_warning};
 
 pub(crate) mod ad_hoc;
 mod readiness;
 
-/// How a token is said that belongs to nothing in a configuration.
+/// How to pass a token for a server that is not in a configuration.
 const HEADER: &str = "--header \"Authorization: Bearer TOKEN\"";
 
-/// What a command needs the servers for.
+/// Which servers a command needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ServerSelection<'a> {
-    /// All of them, as far as they can be had.
+    /// All servers that are available.
     All,
-    /// This one.
+    /// This server.
     Server(&'a str),
-    /// Whichever offers a thing of this name: only the server that the name begins with, if it begins with one.
+    /// The servers that may offer an item of this name. If the name starts with the prefix of a
+    /// server, only that server.
     Named(&'a str),
 }
 
-/// What a command wants of the servers.
+/// What a command needs from the servers.
 #[derive(Debug, Clone)]
 pub(crate) struct OneShotOptions<'a> {
     pub(crate) selection: ServerSelection<'a>,
     pub(crate) lists: &'a [ServerListKind],
-    /// How long the call may take, if that was said.
+    /// Time limit of the call, if one was given.
     pub(crate) call_time: Option<Duration>,
 }
 
@@ -56,27 +57,25 @@ impl<'a> OneShotOptions<'a> {
     }
 }
 
-/// A yard that is up, until it is closed.
+/// A yard that runs until it is closed.
 pub(crate) struct OneShotYard {
     pub(crate) yard: Arc<Yard>,
     pub(crate) principal: Principal,
     running: RunningYard,
-    /// Servers that are not there, though they were wanted.
+    /// Servers that the command needs but that are unavailable.
     pub(crate) unavailable: Vec<UnavailableServer>,
-    /// Servers that are switched off.
+    /// Disabled servers.
     pub(crate) disabled: Vec<SourceName>,
 }
 
-/// Why a server is not there.
+/// Why a server is unavailable.
 #[derive(Debug)]
 pub(crate) struct UnavailableServer {
     pub(crate) server: SourceName,
     pub(crate) state: SourceState,
     pub(crate) reason: String,
-    /// What to do about it; the reason may say that too.
+    /// What the user can do about it.
     pub(crate) suggestion: Option<String>,
-    /// What to do about it in this very command, which the reason does not say.
-    pub(crate) advice: Option<String>,
     pub(crate) stderr: Vec<String>,
 }
 
@@ -88,10 +87,10 @@ impl UnavailableServer {
         }
     }
 
-    /// What is wrong, in words that follow the name of the server.
+    /// Describes the problem in words that follow the name of the server.
     pub(crate) fn describe(&self) -> String {
         let what = match self.state {
-            SourceState::NeedsAuthorization => "wants to know who you are",
+            SourceState::NeedsAuthorization => "requires authentication",
             SourceState::Disabled => "is disabled",
             SourceState::Failed => "cannot be used",
             SourceState::Starting | SourceState::Ready | SourceState::Retrying => "cannot be reached",
@@ -99,35 +98,51 @@ impl UnavailableServer {
         format!("{what}: {}", self.reason)
     }
 
-    pub(crate) fn report(&self) {
-        note(&format!("{} {}", self.server, self.describe()));
-        self.advice.iter().for_each(|advice| note_detail(advice));
-        self.stderr.iter().for_each(|line| note_detail(&clean_line(line)));
+    /// Prints an error, because the command cannot continue without this server.
+    pub(crate) fn report_error(&self) {
+        self.report(print_error);
+    }
+
+    /// Prints a warning, because the command continues without this server.
+    pub(crate) fn report_warning(&self) {
+        self.report(print_warning);
+    }
+
+    fn report(&self, print: fn(&str)) {
+        print(&format!("server `{}` {}", self.server, self.describe()));
+        self.suggestion.iter().for_each(|suggestion| print_hint(suggestion));
+        self.stderr.iter().for_each(|line| print_detail(&format!("stderr: {}", clean_line(line))));
     }
 }
 
-/// What is brought up.
+/// What to start.
 #[derive(Default)]
 struct OneShotPlan {
     config: Config,
+    /// Whether there is no configuration, so that the command uses the demo yard.
+    demo_only: bool,
     servers: Vec<ServerEntry>,
-    /// Servers of the configuration that cannot even be started.
+    /// Servers of the configuration that cannot be started at all.
     unavailable: Vec<UnavailableServer>,
     disabled: Vec<SourceName>,
-    /// What is odd about the configuration.
-    notes: Vec<String>,
+    /// Problems of the configuration that concern this command.
+    problems: Vec<ConfigProblem>,
 }
 
 impl OneShotYard {
-    /// Brings up what is needed and waits until all of it is there or has failed. What is wrong with the
-    /// configuration was told.
+    /// Starts the servers and waits until each is ready or has failed. Prints the problems of the
+    /// configuration.
     pub(crate) async fn open(
         which: &ServerSelectionArgs,
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
         let plan = plan(which, &wish)?;
-        plan.notes.iter().for_each(|text| note(text));
+        if plan.demo_only {
+            print_note("no configuration found, using the demo yard");
+            print_hint("run `toolyard add` to create one");
+        }
+        plan.problems.iter().for_each(report_problem);
         Self::start_and_wait(plan, which, wish, stop).await
     }
 
@@ -159,7 +174,7 @@ impl OneShotYard {
         Ok(visit)
     }
 
-    /// The same without a word about the configuration.
+    /// Like [`Self::open`], but does not print problems of the configuration.
     pub(crate) async fn open_quietly(
         which: &ServerSelectionArgs,
         wish: OneShotOptions<'_>,
@@ -168,7 +183,7 @@ impl OneShotYard {
         Self::start_and_wait(plan(which, &wish)?, which, wish, stop).await
     }
 
-    /// The same where there is no use in going on without a server that was named.
+    /// Like [`Self::open`], but reports unavailable servers and fails if none is ready.
     pub(crate) async fn open_and_report(
         which: &ServerSelectionArgs,
         wish: OneShotOptions<'_>,
@@ -176,7 +191,10 @@ impl OneShotYard {
     ) -> Result<Self, CommandError> {
         let visit = Self::open(which, wish, stop).await?;
         let lonely = visit.sources().count() + visit.unavailable.len() > 0 && visit.ready_count() == 0;
-        visit.unavailable.iter().for_each(UnavailableServer::report);
+        visit.unavailable.iter().for_each(|server| match lonely {
+            true => server.report_error(),
+            false => server.report_warning(),
+        });
         match visit.unavailable.first().map(UnavailableServer::exit) {
             Some(exit) if lonely => {
                 visit.close().await;
@@ -209,7 +227,7 @@ impl OneShotYard {
         format!("waiting for {}", names.join(", "))
     }
 
-    /// What has not started yet, nor failed to.
+    /// The sources that have neither started nor failed yet.
     fn starting_sources(&self) -> impl Iterator<Item = &dyn Source> {
         self.sources().filter(|source| source.starting_since().is_some())
     }
@@ -217,15 +235,15 @@ impl OneShotYard {
     fn collect_unavailable(mut self) -> Self {
         let trouble = |source: &dyn Source| {
             let status = source.status();
-            let reason = status.reason.unwrap_or_else(|| "it does not answer".to_owned());
-            let (server, state, stderr) = (source.name().clone(), status.state, status.stderr);
             let suggestion = status.suggestion;
+            let reason = status.reason.unwrap_or_else(|| "no response".to_owned());
+            let reason = strip_suggestion(reason, suggestion.as_deref());
+            let (server, state, stderr) = (source.name().clone(), status.state, status.stderr);
             (state != SourceState::Ready).then_some(UnavailableServer {
                 server,
                 state,
                 reason,
                 suggestion,
-                advice: None,
                 stderr,
             })
         };
@@ -234,8 +252,8 @@ impl OneShotYard {
         self
     }
 
-    /// What to do about servers that want to know who we are: not all of them have a login, and one that is in no
-    /// configuration has no name to log in with.
+    /// Adds suggestions for servers that require authentication. Some servers have no login, and a
+    /// server that is not in a configuration has no name to log in with.
     async fn add_auth_advice(&mut self, other: &AdHocServerArgs) {
         for trouble in self.unavailable.iter_mut().filter(|one| one.state == SourceState::NeedsAuthorization)
         {
@@ -244,8 +262,8 @@ impl OneShotYard {
             match upstream.auth_status().await {
                 Ok(AuthStatus::NotLoggedIn) => {}
                 Ok(AuthStatus::BearerToken) if other.url.is_some() => {
-                    trouble.reason = "it does not accept what --header says".to_owned();
-                    trouble.advice = Some("see whether the token is right, and has not expired".to_owned());
+                    trouble.reason = "the server rejected the credentials from --header".to_owned();
+                    trouble.suggestion = Some("check that the token is valid and has not expired".to_owned());
                     continue;
                 }
                 _ => continue,
@@ -254,22 +272,22 @@ impl OneShotYard {
             let (reason, advice) = match (upstream.offers_login().await, &other.url) {
                 (true, None) => continue,
                 (true, Some(url)) => (
-                    "it wants somebody to log in",
+                    "the server requires a login",
                     format!(
-                        "`toolyard add NAME {url}`, then `toolyard login NAME`; or say a token with {HEADER}"
+                        "run `toolyard add NAME {url}` and `toolyard login NAME`, or pass a token with {HEADER}"
                     ),
                 ),
-                (false, Some(_)) => ("it wants a token", format!("say it with {HEADER}")),
+                (false, Some(_)) => ("the server requires a token", format!("pass it with {HEADER}")),
                 (false, None) => (
-                    "it wants a token",
-                    format!("name it with bearer_token_env_var or headers under [servers.{server}]"),
+                    "the server requires a token",
+                    format!("set bearer_token_env_var or headers under [servers.{server}]"),
                 ),
             };
-            (trouble.reason, trouble.advice) = (reason.to_owned(), Some(advice));
+            (trouble.reason, trouble.suggestion) = (reason.to_owned(), Some(advice));
         }
     }
 
-    /// Whatever was started.
+    /// All sources that were started.
     fn sources(&self) -> impl Iterator<Item = &dyn Source> {
         self.running.servers.sources()
     }
@@ -278,33 +296,35 @@ impl OneShotYard {
         self.yard.statuses().iter().filter(|(_, status)| status.state == SourceState::Ready).count()
     }
 
-    /// What an error is to somebody who cannot know which servers were not there: a name that is unknown may be known
-    /// to one of those.
+    /// Explains an error in view of the unavailable servers: an unknown name may belong to one of
+    /// them.
     pub(crate) fn explain(&self, error: HubError) -> CommandError {
         let named = error.details().and_then(|details| details.get("server"));
         let of_it =
             |trouble: &&UnavailableServer| named.is_some_and(|server| *server == trouble.server.as_str());
         if let Some(trouble) = self.unavailable.iter().find(of_it) {
-            trouble.report();
+            trouble.report_error();
             return CommandError::AlreadyReported(trouble.exit());
         }
         let unknown = matches!(
             error.kind(),
             ErrorKind::UnknownTool | ErrorKind::UnknownResource | ErrorKind::UnknownPrompt
         );
-        let nobody = || self.sources().all(|source| source.status().state != SourceState::Ready);
+        let none_ready = || self.sources().all(|source| source.status().state != SourceState::Ready);
         match self.unavailable.first() {
-            Some(first) if error.kind() == ErrorKind::CannotConnect && nobody() => {
-                self.unavailable.iter().for_each(UnavailableServer::report);
+            Some(first) if error.kind() == ErrorKind::CannotConnect && none_ready() => {
+                self.unavailable.iter().for_each(UnavailableServer::report_error);
                 CommandError::AlreadyReported(first.exit())
             }
             Some(first) if unknown => {
                 let exit = first.exit();
-                self.unavailable.iter().for_each(UnavailableServer::report);
-                // Where nobody could be asked, nothing is known about the name either.
-                if nobody() {
+                // Without a server that could have the name, nothing is known about the name
+                // either.
+                if none_ready() {
+                    self.unavailable.iter().for_each(UnavailableServer::report_error);
                     return CommandError::AlreadyReported(exit);
                 }
+                self.unavailable.iter().for_each(UnavailableServer::report_warning);
                 match CommandError::from(error) {
                     CommandError::Failure { message, suggestion, .. } => {
                         CommandError::Failure { exit, message, suggestion }
@@ -316,14 +336,24 @@ impl OneShotYard {
         }
     }
 
-    /// Ends everything that was started.
+    /// Stops everything that was started.
     pub(crate) async fn close(self) {
         self.running.stop().await;
     }
 }
 
-/// What a server may ask of whoever sits at this terminal. Forms are declined where nobody does, so that the server
-/// hears a no instead of nothing.
+/// Removes the suggestion from the end of a reason, for output that prints it as a hint.
+pub(crate) fn strip_suggestion(mut reason: String, suggestion: Option<&str>) -> String {
+    if let Some(suggestion) = suggestion
+        && let Some(start) = reason.strip_suffix(&format!("; {suggestion}")).map(str::len)
+    {
+        reason.truncate(start);
+    }
+    reason
+}
+
+/// What a server may ask the user at this terminal. Forms are always supported: without a terminal
+/// they are declined, so that the server gets a response.
 pub(crate) fn client_capabilities() -> ClientCapabilities {
     ClientCapabilities {
         elicit_form: true,
@@ -346,31 +376,26 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
     }
     let around = process_environment();
     let mut config = Config::load(&which.config, &around).map_err(|problems| {
-        problems.0.iter().for_each(|problem| note(&problem.to_string()));
+        problems.0.iter().for_each(report_problem);
         CommandError::AlreadyReported(Exit::Usage)
     })?;
-    let mut notes = Vec::new();
-    if config.is_demo_only() {
-        notes
-            .push("there is no configuration, so this is the demo yard; `toolyard add` makes one".to_owned());
-    }
+    let demo_only = config.is_demo_only();
     let need = which.server.as_deref().map_or(wish.selection, ServerSelection::Server);
     let entries = config.servers();
     if let ServerSelection::Server(name) = need {
         check_server_exists(name, &config)?;
     }
-    let wanted: Vec<ServerEntry> =
+    let selected: Vec<ServerEntry> =
         entries.iter().filter(|entry| is_needed(entry, need, entries)).cloned().collect();
-    for problem in config.problems() {
+    let is_relevant = |problem: &&ConfigProblem| {
         let about = problem.server.as_deref();
-        if about.is_none_or(|about| wanted.iter().any(|entry| entry.name().as_str() == about)) {
-            notes.push(problem.to_string());
-        }
-    }
+        about.is_none_or(|about| selected.iter().any(|entry| entry.name().as_str() == about))
+    };
+    let problems = config.problems().iter().filter(is_relevant).cloned().collect();
     let mut servers = Vec::new();
     let mut troubles = Vec::new();
     let mut disabled = Vec::new();
-    for entry in wanted {
+    for entry in selected {
         match entry {
             ServerEntry::Ready(ready) if ready.enabled => servers.push(adjust(ready)),
             ServerEntry::Document(mut ready) if ready.enabled => {
@@ -382,16 +407,14 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
                 server: broken.name,
                 state: SourceState::Failed,
                 suggestion: None,
-                advice: None,
                 stderr: Vec::new(),
             }),
-            // Of those that were not asked for by name nobody expects anything.
+            // A disabled server matters only if the user asked for a specific server or name.
             off if !matches!(need, ServerSelection::All) => troubles.push(UnavailableServer {
                 server: off.name().clone(),
                 state: SourceState::Disabled,
-                reason: format!("`toolyard enable {}` switches it on", off.name()),
-                suggestion: None,
-                advice: None,
+                reason: "`enabled = false` in the configuration".to_owned(),
+                suggestion: Some(format!("run `toolyard enable {}` to enable it", off.name())),
                 stderr: Vec::new(),
             }),
             off => disabled.push(off.name().clone()),
@@ -399,17 +422,17 @@ fn plan(which: &ServerSelectionArgs, wish: &OneShotOptions<'_>) -> Result<OneSho
     }
     config.demo &=
         matches!(need, ServerSelection::All | ServerSelection::Named(_) | ServerSelection::Server("demo"));
-    Ok(OneShotPlan { config, servers, unavailable: troubles, disabled, notes })
+    Ok(OneShotPlan { config, demo_only, servers, unavailable: troubles, disabled, problems })
 }
 
-/// Whether a server can have what is needed.
+/// Whether a server may offer what is needed.
 fn is_needed(entry: &ServerEntry, need: ServerSelection<'_>, all: &[ServerEntry]) -> bool {
     let begins = |entry: &ServerEntry, name: &str| name.starts_with(&entry.name().prefix());
     match need {
         ServerSelection::All => true,
         ServerSelection::Server(name) => entry.name().as_str() == name,
         ServerSelection::Named(name) if all.iter().any(|entry| begins(entry, name)) => begins(entry, name),
-        // A disabled one is only in the way of a name that is not its own.
+        // A disabled server is skipped, unless the name starts with its prefix.
         ServerSelection::Named(_) => entry.is_enabled(),
     }
 }
@@ -422,10 +445,10 @@ pub(crate) fn check_server_exists(name: &str, config: &Config) -> Result<(), Com
     if names.contains(&name) {
         return Ok(());
     }
-    let fault = CommandError::usage(format!("there is no server {name}"));
+    let fault = CommandError::usage(format!("unknown server `{name}`"));
     Err(match nearest(name, names.iter().copied()) {
-        Some(close) => fault.suggest(format!("did you mean {close}?")),
-        None if names.is_empty() => fault.suggest("there are none yet; `toolyard add` adds one"),
-        None => fault.suggest(format!("there are: {}", names.join(", "))),
+        Some(close) => fault.suggest(format!("did you mean `{close}`?")),
+        None if names.is_empty() => fault.suggest("no servers are configured; run `toolyard add` to add one"),
+        None => fault.suggest(format!("configured servers: {}", names.join(", "))),
     })
 }

@@ -1,4 +1,4 @@
-//! `toolyard openapi`: shows what an OpenAPI document becomes, without serving it.
+//! `toolyard openapi`: shows the tools generated from an OpenAPI document, without serving them.
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -12,6 +12,7 @@ use toolyard_openapi::{
 
 use crate::args::{DiagnosticsFormat, OpenApiArgs};
 use crate::clean::clean_line;
+use crate::terminal::{format_count, print_error, print_hint, print_note};
 use crate::{Exit, upstream_setup};
 
 pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
@@ -38,15 +39,15 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
         ..LoadSettings::default()
     };
     let shape = convert_settings(&args);
-    // Large documents take a while, and whoever fetches waits.
+    // Large documents take a while, and fetching blocks.
     let work = tokio::task::spawn_blocking(move || {
         let document = load(&location, &settings)?;
         Ok::<Conversion, LoadError>(convert(&document, &shape))
     });
-    let conversion = match work.await.context("the conversion ended early")? {
+    let conversion = match work.await.context("the conversion failed")? {
         Ok(conversion) => conversion,
         Err(error) => {
-            eprintln!("toolyard: {}", clean_line(&error.to_string()));
+            print_error(&clean_line(&error.to_string()));
             let exit = match error {
                 LoadError::Unreadable { .. } if is_address(&args.document) => Exit::Unreachable,
                 _ => Exit::Usage,
@@ -68,8 +69,10 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
         (false, _) => std::io::stdout().lock().write_all(table(&conversion).as_bytes()),
     };
     match written {
-        // Whoever reads has seen enough, as `head` does.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("cannot print"),
+        // The reader, such as `head`, closed the pipe because it has read enough.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
         _ => Ok(Exit::Success),
     }
 }
@@ -96,12 +99,13 @@ fn convert_settings(args: &OpenApiArgs) -> ConvertSettings {
     }
 }
 
-/// What brings documents from addresses, where any are needed.
+/// The fetcher for remote documents, if any are needed.
 fn fetcher(args: &OpenApiArgs) -> anyhow::Result<Option<Arc<FetchFn>>> {
     if !is_address(&args.document) && !args.network_references {
         return Ok(None);
     }
-    let http = HttpClients::new(&upstream_setup::build_context()?.tls).context("cannot set up HTTP")?;
+    let http =
+        HttpClients::new(&upstream_setup::build_context()?.tls).context("cannot create the HTTP client")?;
     Ok(Some(document_fetcher(&args.document, http, tokio::runtime::Handle::current())))
 }
 
@@ -125,22 +129,23 @@ fn print_diagnostics(diagnostics: &[Diagnostic], form: DiagnosticsFormat) -> any
         DiagnosticsFormat::None => {}
         DiagnosticsFormat::Json => eprintln!("{}", serde_json::to_string(diagnostics)?),
         DiagnosticsFormat::Text | DiagnosticsFormat::All => {
-            let mut kept_back = 0;
-            for found in diagnostics {
-                if form == DiagnosticsFormat::Text && found.severity == DiagnosticSeverity::Note {
-                    kept_back += 1;
+            let mut hidden = 0;
+            for diagnostic in diagnostics {
+                if form == DiagnosticsFormat::Text && diagnostic.severity == DiagnosticSeverity::Note {
+                    hidden += 1;
                     continue;
                 }
                 eprintln!(
                     "{}",
                     format_diagnostic(
-                        found,
+                        diagnostic,
                         if colour { DiagnosticColor::Ansi } else { DiagnosticColor::Plain }
                     )
                 );
             }
-            if kept_back > 0 {
-                eprintln!("{kept_back} notes; --diagnostics all shows them");
+            if hidden > 0 {
+                print_note(&format!("{} of severity `note` not shown", format_count(hidden, "diagnostic")));
+                print_hint("run with `--diagnostics all` to show them");
             }
         }
     }
@@ -153,8 +158,8 @@ enum DiagnosticColor {
     Plain,
 }
 
-fn format_diagnostic(found: &Diagnostic, painting: DiagnosticColor) -> String {
-    let (word, colour) = match found.severity {
+fn format_diagnostic(diagnostic: &Diagnostic, painting: DiagnosticColor) -> String {
+    let (word, colour) = match diagnostic.severity {
         DiagnosticSeverity::Note => ("note", "36"),
         DiagnosticSeverity::Warning => ("warning", "33"),
         DiagnosticSeverity::Error => ("error", "31"),
@@ -163,20 +168,25 @@ fn format_diagnostic(found: &Diagnostic, painting: DiagnosticColor) -> String {
         DiagnosticColor::Ansi => format!("\u{1b}[{colour}m{word}\u{1b}[0m"),
         DiagnosticColor::Plain => word.to_owned(),
     };
-    let operation = found.operation.as_deref().map(|operation| format!(" ({})", clean_line(operation)));
+    let operation = diagnostic.operation.as_deref().map(|operation| format!(" ({})", clean_line(operation)));
     let operation = operation.unwrap_or_default();
-    let place = if found.pointer.is_empty() { "/" } else { &found.pointer };
-    format!("{word} [{}] {}: {}{operation}", found.code, clean_line(place), clean_line(&found.message))
+    let pointer = if diagnostic.pointer.is_empty() { "/" } else { &diagnostic.pointer };
+    format!(
+        "{word} [{}] {}: {}{operation}",
+        diagnostic.code,
+        clean_line(pointer),
+        clean_line(&diagnostic.message)
+    )
 }
 
 fn table(conversion: &Conversion) -> String {
     let warnings = |label: &str| {
-        let about = |found: &&Diagnostic| found.operation.as_deref() == Some(label);
+        let about = |diagnostic: &&Diagnostic| diagnostic.operation.as_deref() == Some(label);
         conversion
             .diagnostics
             .iter()
             .filter(about)
-            .filter(|found| found.severity > DiagnosticSeverity::Note)
+            .filter(|diagnostic| diagnostic.severity > DiagnosticSeverity::Note)
             .count()
     };
     let mut rows = vec![["TOOL", "OPERATION", "BYTES", "WARNINGS"].map(str::to_owned)];
@@ -202,7 +212,7 @@ fn table(conversion: &Conversion) -> String {
         (title, version) => clean_line(&format!("{title} {version}")),
     };
     let (tools, weight) = (conversion.operations.len(), conversion.weight);
-    text.push_str(&format!("{title}: {tools} tools, {weight} bytes\n"));
+    text.push_str(&format!("{title}: {}, {weight} bytes\n", format_count(tools, "tool")));
     text
 }
 
@@ -214,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_could_move_a_cursor_is_not_printed() {
-        let found = Diagnostic {
+        let diagnostic = Diagnostic {
             severity: DiagnosticSeverity::Warning,
             pointer: "/paths/\u{202e}a\n".to_owned(),
             code: "odd",
@@ -222,7 +232,7 @@ mod tests {
             operation: Some("GET /\u{7}".to_owned()),
             extra: None,
         };
-        let printed = format_diagnostic(&found, DiagnosticColor::Plain);
+        let printed = format_diagnostic(&diagnostic, DiagnosticColor::Plain);
         assert_eq!(printed, "warning [odd] /paths/\\u{202e}a: ab c (GET /\\u{7})");
     }
 }

@@ -1,4 +1,4 @@
-//! Programs as the configuration wants them: the engine is this very program with its hidden verb.
+//! Programs as configured. The engine is this executable with its hidden `sandbox` command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use toolyard_serve::Identity;
 
 use crate::upstream_setup::current_exe;
 
-/// What runs programs over the tools of this yard. Nothing is started before the first program.
+/// Builds the source that runs programs over the tools of this yard. Nothing is started before the
+/// first program.
 pub(crate) fn build(keys: &ProgramKeys, yard: &Arc<Yard>) -> anyhow::Result<Arc<ProgramSource>> {
     let python = keys.python();
     let settings = ProgramSettings { python: version(python.as_deref()), ..keys.settings() };
@@ -19,7 +20,7 @@ pub(crate) fn build(keys: &ProgramKeys, yard: &Arc<Yard>) -> anyhow::Result<Arc<
     Ok(ProgramSource::new(yard, engine, settings))
 }
 
-/// Who the server of programs says it is.
+/// The identity of the programs server as an MCP server.
 pub(crate) fn identity() -> Identity {
     Identity {
         name: "toolyard-programs".to_owned(),
@@ -33,8 +34,8 @@ pub(crate) fn identity() -> Identity {
     }
 }
 
-/// The version of a Python, as far as the name of its file says it: to ask it would take longer than all the rest of a
-/// start.
+/// The version of a Python interpreter, as far as its file name tells. Running it to find out would
+/// take longer than the rest of the startup.
 fn version(python: Option<&Path>) -> Option<String> {
     let name = python.unwrap_or(Path::new("python3"));
     let file = if name.components().count() > 1 { name.to_owned() } else { find_in_path(name)? };

@@ -1,4 +1,4 @@
-//! `toolyard run`: a script over the tools of the yard, from the command line.
+//! `toolyard run`: runs a script over the tools of the yard.
 
 use std::io;
 use std::path::Path;
@@ -17,10 +17,12 @@ use toolyard_program::{META, NOTHING_PRINTED, ProgramSource};
 
 use crate::args::RunArgs;
 use crate::assembly::{self, AssemblyOptions, RunningYard};
+use crate::error::CommandError;
+use crate::one_shot::strip_suggestion;
 use crate::servers::StartMode;
 use crate::{Exit, terminal};
 
-/// How long servers may take to start before the script runs without those that have not.
+/// How long to wait for servers to start before the script runs without them.
 const SETTLING: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
@@ -31,7 +33,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let code = match read(&args.script).await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("toolyard: {error:#}");
+            terminal::print_error(&format!("{error:#}"));
             return Ok(Exit::Usage);
         }
     };
@@ -52,6 +54,8 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let Some(ended) = running.run(stop, work).await? else { return Ok(Exit::Interrupted) };
     if args.json {
         terminal::print(&format!("{}\n", ended.json()))?;
+    } else if let Some(error) = ended.error {
+        return Ok(CommandError::from(error).report());
     } else if !ended.message.is_empty() {
         eprintln!("{}", ended.message);
     }
@@ -67,20 +71,20 @@ async fn read(script: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(script).with_context(|| format!("cannot read {}", script.display()))
 }
 
-/// When what the script prints is shown.
+/// When the output of the script is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OutputTiming {
     Streamed,
     Buffered,
 }
 
-/// Shows what is printed until nothing more can come.
+/// Shows output until the program ends.
 async fn stream_output(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> {
     let mut shown = 0;
     while printed.changed().await.is_ok() {
         let more = printed.borrow_and_update()[shown..].to_vec();
         shown += more.len();
-        // Whoever reads it may be slow, which is not to hold up anything else.
+        // A slow reader must not block other work.
         tokio::task::spawn_blocking(move || terminal::print_bytes(&more))
             .await
             .map_err(io::Error::other)??;
@@ -88,7 +92,7 @@ async fn stream_output(mut printed: watch::Receiver<Vec<u8>>) -> io::Result<()> 
     Ok(())
 }
 
-/// Runs the script once the servers are there, or have failed to start.
+/// Runs the script once every server is ready or has failed.
 async fn execute(
     yard: Arc<Yard>,
     programs: Option<Arc<ProgramSource>>,
@@ -108,7 +112,7 @@ async fn execute(
         (OutputTiming::Streamed, Some(programs)) => {
             let showing = tokio::spawn(stream_output(programs.watch_next_output()));
             let outcome = yard.call(request).await;
-            // Nobody follows a program that was not run.
+            // Closes the stream if the program was not run.
             drop(programs.watch_next_output());
             showing.await.map_err(io::Error::other)??;
             outcome
@@ -117,7 +121,7 @@ async fn execute(
     };
     Ok(match outcome {
         Ok(outcome) => ScriptOutcome::from_outcome(&outcome),
-        Err(error) => ScriptOutcome::from_error(&error),
+        Err(error) => ScriptOutcome::from_error(error),
     })
 }
 
@@ -127,23 +131,27 @@ fn waiting_message(yard: &Yard) -> String {
     format!("waiting for {}", names.join(", "))
 }
 
-/// The script may do without them, or fail and wonder why.
+/// Warns about missing servers, because the script may fail without their tools.
 fn report_missing_servers(yard: &Yard) {
     for (name, status) in yard.statuses() {
         if !matches!(status.state, SourceState::Ready | SourceState::Disabled) {
-            let why = status.reason.unwrap_or_else(|| "it is not ready".to_owned());
-            eprintln!("toolyard: the tools of {name} are missing: {why}");
+            let why = status.reason.unwrap_or_else(|| "not ready".to_owned());
+            let why = strip_suggestion(why, status.suggestion.as_deref());
+            terminal::print_warning(&format!("the tools of server `{name}` are unavailable: {why}"));
+            status.suggestion.iter().for_each(|suggestion| terminal::print_hint(suggestion));
         }
     }
 }
 
-/// How a script ended, for a person.
+/// How a script ended.
 struct ScriptOutcome {
     status: String,
     printed: String,
-    /// The value of the last expression, where nothing was printed.
+    /// The value of the last expression, if nothing was printed.
     value: Option<String>,
     message: String,
+    /// Why the script was not run, if it was not.
+    error: Option<HubError>,
     exit: Exit,
 }
 
@@ -151,9 +159,9 @@ struct ScriptOutcome {
 #[serde(rename_all = "camelCase")]
 struct ScriptMeta {
     ended: String,
-    /// How many bytes of the answer were printed by the script.
+    /// How many bytes of the response are output of the script.
     printed: usize,
-    /// How many bytes of it are the value of the last expression, where nothing was printed.
+    /// How many bytes of it are the value of the last expression, if nothing was printed.
     value: Option<usize>,
 }
 
@@ -163,47 +171,50 @@ impl ScriptOutcome {
         let read = |key: &str| body.get(key).and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
         let text = read("content").and_then(|blocks| Some(blocks[0]["text"].as_str()?.to_owned()));
         let text = text.unwrap_or_default();
-        let said =
+        let meta =
             read("_meta").and_then(|meta| serde_json::from_value::<ScriptMeta>(meta[META].clone()).ok());
-        let said = said.unwrap_or(ScriptMeta { ended: "unavailable".to_owned(), printed: 0, value: None });
-        let exit = match said.ended.as_str() {
+        let meta = meta.unwrap_or(ScriptMeta { ended: "unavailable".to_owned(), printed: 0, value: None });
+        let exit = match meta.ended.as_str() {
             "succeeded" => Exit::Success,
             "timed_out" => Exit::TimedOut,
             "unavailable" => Exit::Failed,
             _ => Exit::ToolFailed,
         };
-        if said.ended == "unavailable" {
-            return Self { status: said.ended, printed: String::new(), value: None, message: text, exit };
+        if meta.ended == "unavailable" {
+            let (status, printed) = (meta.ended, String::new());
+            return Self { status, printed, value: None, message: text, error: None, exit };
         }
         let after = text.split_once('\n').map_or("", |(_, after)| after);
-        let (value, after) = split_value(after, said.value);
-        let (printed, trouble) = split_output(after, said.printed);
-        Self { status: said.ended, printed, value, message: trouble, exit }
+        let (value, after) = split_value(after, meta.value);
+        let (printed, trouble) = split_output(after, meta.printed);
+        Self { status: meta.ended, printed, value, message: trouble, error: None, exit }
     }
 
-    fn from_error(error: &HubError) -> Self {
+    fn from_error(error: HubError) -> Self {
         let status = error.kind().as_str().replace(' ', "_");
-        let message = format!("toolyard: {}", error.message_with_suggestion());
-        Self { status, printed: String::new(), value: None, message, exit: error.kind().into() }
+        let message = error.message_with_suggestion();
+        let exit = error.kind().into();
+        Self { status, printed: String::new(), value: None, message, error: Some(error), exit }
     }
 
     fn json(&self) -> Value {
         let success = self.exit == Exit::Success;
-        let said = Some(&self.message).filter(|text| !text.is_empty());
-        let error = said.filter(|_| !success);
-        let mut told =
+        let message = Some(&self.message).filter(|text| !text.is_empty());
+        let error = message.filter(|_| !success);
+        let mut result =
             json!({"success": success, "ended": self.status, "output": self.printed, "error": error});
         if let Some(value) = &self.value {
-            told["value"] = json!(value);
+            result["value"] = json!(value);
         }
-        if let Some(note) = said.filter(|_| success) {
-            told["note"] = json!(note);
+        if let Some(note) = message.filter(|_| success) {
+            result["note"] = json!(note);
         }
-        told
+        result
     }
 }
 
-/// The value of the last expression, and what is said after it. That nothing was printed is for models; people see it.
+/// Splits off the value of the last expression. The marker that nothing was printed is meant for
+/// models and is removed.
 fn split_value(text: &str, value: Option<usize>) -> (Option<String>, &str) {
     if !text.starts_with(NOTHING_PRINTED) {
         return (None, text);
@@ -215,13 +226,13 @@ fn split_value(text: &str, value: Option<usize>) -> (Option<String>, &str) {
     }
 }
 
-/// What the script printed, with the end of its last line, and what is said after that.
+/// Splits the output of the script, with its final newline, from the text that follows.
 fn split_output(text: &str, printed: usize) -> (String, String) {
     match text.split_at_checked(printed) {
         Some((printed, trouble)) => {
             (printed.to_owned(), trouble.strip_prefix('\n').unwrap_or(trouble).to_owned())
         }
-        // Only the end of the last line was left out.
+        // Only the final newline was left out.
         None => (format!("{text}\n"), String::new()),
     }
 }
@@ -231,16 +242,16 @@ mod tests {
     use super::{split_output, split_value};
 
     #[test]
-    fn that_nothing_was_printed_is_not_told_to_people() {
+    fn removes_the_marker_that_nothing_was_printed() {
         assert_eq!(split_value("[Nothing was printed] Use print", None), (None, ""));
         assert_eq!(split_value("[Nothing was printed]\nTraceback", None), (None, "Traceback"));
-        let said = "[Nothing was printed] The value:\n[1]\n[Not awaited] x";
-        assert_eq!(split_value(said, Some(3)), (Some("[1]".to_owned()), "[Not awaited] x"));
+        let text = "[Nothing was printed] The value:\n[1]\n[Not awaited] x";
+        assert_eq!(split_value(text, Some(3)), (Some("[1]".to_owned()), "[Not awaited] x"));
         assert_eq!(split_value("printed", None), (None, "printed"));
     }
 
     #[test]
-    fn what_was_printed_is_told_from_what_went_wrong() {
+    fn separates_output_from_errors() {
         let parts = |text: &str, printed: usize| {
             let (printed, trouble) = split_output(text, printed);
             format!("{printed:?} {trouble:?}")

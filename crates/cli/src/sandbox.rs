@@ -1,4 +1,4 @@
-//! `toolyard sandbox`: this program as the launcher of the sandbox for programs.
+//! `toolyard sandbox`: this executable as the launcher of the sandbox for programs.
 
 use std::process::ExitCode;
 

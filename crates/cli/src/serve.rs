@@ -17,6 +17,7 @@ use crate::args::ServeArgs;
 use crate::assembly::{self, AssemblyOptions, RunningYard, TesterPlacement};
 use crate::recording::CallRecords;
 use crate::servers::{self, StartMode};
+use crate::terminal::{format_count, print_error, print_hint};
 use crate::{Exit, programs, terminal, token};
 
 pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
@@ -75,11 +76,17 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let bound = match bind(Arc::clone(&yard), settings).await {
         Ok(bound) => bound,
         Err(error) => {
-            eprintln!("toolyard: {error}");
-            if let ServeError::Listen { .. } = error {
-                eprintln!(
-                    "  another address can be said with --listen; --listen 127.0.0.1:0 picks a free port"
-                );
+            print_error(&error.to_string());
+            match error {
+                ServeError::Listen { .. } => {
+                    print_hint(
+                        "choose another address with --listen; `--listen 127.0.0.1:0` picks a free port",
+                    );
+                }
+                ServeError::OpenToAll(_) => {
+                    print_hint("listen on a loopback address such as 127.0.0.1, or use `--auth token`");
+                }
+                ServeError::Random(_) => {}
             }
             running.stop().await;
             return Ok(Exit::Failed);
@@ -97,7 +104,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     Ok(if done.is_some() { Exit::Success } else { Exit::Interrupted })
 }
 
-/// The endpoints beside `/mcp`.
+/// The endpoints besides `/mcp`.
 fn builtin_endpoints(running: &RunningYard) -> Vec<BuiltinEndpoint> {
     let tester = running.tester.as_ref().map(|tester| BuiltinEndpoint {
         name: BuiltinEndpointName::Tester,
@@ -114,14 +121,15 @@ fn builtin_endpoints(running: &RunningYard) -> Vec<BuiltinEndpoint> {
     tester.into_iter().chain(programs).collect()
 }
 
-/// How clients authenticate, which decides what is printed at the start.
+/// How clients authenticate, which determines the startup banner.
 enum StartupAuth {
     Open,
-    /// With the token that was made for this run and is printed.
+    /// With the token generated for this run, which is printed.
     Generated(String),
-    /// With the operator's own token. It is never printed: logs of services and CI jobs are read by others.
+    /// With the operator's own token. It is never printed, because others can read the logs of
+    /// services and CI jobs.
     Provided(String),
-    /// With what the configuration names.
+    /// With the tokens or JWTs of the configuration.
     Configured,
 }
 
@@ -135,7 +143,7 @@ impl StartupAuth {
     }
 }
 
-/// What clients may authenticate with: the owner's token, and what the configuration names.
+/// The accepted credentials: the owner's token and those of the configuration.
 fn credentials(config: &Config, own: &[BearerToken], jwks: &JwksClient) -> BearerCredentials {
     let configured = config.access.tokens.iter().map(TokenEntry::to_bearer_token);
     let jwt = config.access.jwt.as_ref();
@@ -157,7 +165,7 @@ fn print_startup_banner(
         let token = if let StartupAuth::Generated(token) = entrance { Some(token) } else { None };
         let known = json!({"url": url, "mcp": format!("{url}/mcp"), "token": token});
         if let Err(error) = terminal::print(&format!("{known}\n")) {
-            eprintln!("toolyard: cannot print the address: {error}");
+            print_error(&format!("cannot print the address: {error}"));
         }
         return;
     }
@@ -165,41 +173,39 @@ fn print_startup_banner(
     match entrance {
         StartupAuth::Generated(token) => {
             eprintln!("  page  {url}/#token={token}");
-            eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer {token}");
+            eprintln!("  MCP   {url}/mcp   with the header `Authorization: Bearer {token}`");
         }
         StartupAuth::Provided(_) => {
-            eprintln!("  page  {url}/   asks for the token that you set with --token or TOOLYARD_TOKEN");
-            eprintln!("  MCP   {url}/mcp   with the header  Authorization: Bearer  and the same token");
+            eprintln!("  page  {url}/   sign in with the token from --token or TOOLYARD_TOKEN");
+            eprintln!("  MCP   {url}/mcp   with the header `Authorization: Bearer TOKEN`");
         }
         StartupAuth::Configured => {
-            eprintln!("  page  {url}/   asks for a token of the configuration");
-            eprintln!(
-                "  MCP   {url}/mcp   with the header  Authorization: Bearer  and a token of the configuration"
-            );
+            eprintln!("  page  {url}/   sign in with a token from the configuration");
+            eprintln!("  MCP   {url}/mcp   with the header `Authorization: Bearer TOKEN`");
         }
         StartupAuth::Open => {
-            eprintln!("  page  {url}/   open to everybody on this machine");
-            eprintln!("  MCP   {url}/mcp   open to everybody on this machine");
+            eprintln!("  page  {url}/   no authentication, this machine only");
+            eprintln!("  MCP   {url}/mcp   no authentication, this machine only");
         }
     }
-    eprintln!("  REST  {url}/mcp/tools   the same tools for curl; all of it is in {url}/openapi.json");
-    eprintln!("Ctrl-C stops it.");
+    eprintln!("  REST  {url}/mcp/tools   API description: {url}/openapi.json");
+    eprintln!("Press Ctrl-C to stop.");
 }
 
-/// What the yard holds, for the person who started it. Servers are only starting when this is said.
+/// Summarizes the contents of the yard. The servers are still starting at this point, so only their
+/// number is known.
 fn describe_contents(yard: &Yard, servers: usize) -> String {
     let catalog = yard.catalog();
     let tools = catalog.tools().iter().filter(|tool| tool.source.as_str() != ProgramSource::NAME).count();
-    let count = |number: usize, word: &str| format!("{number} {word}{}", if number == 1 { "" } else { "s" });
     let native = [
-        count(tools, "tool"),
-        count(catalog.resources().len(), "resource"),
-        count(catalog.templates().len(), "template"),
-        count(catalog.prompts().len(), "prompt"),
+        format_count(tools, "tool"),
+        format_count(catalog.resources().len(), "resource"),
+        format_count(catalog.templates().len(), "template"),
+        format_count(catalog.prompts().len(), "prompt"),
     ];
     match (servers, tools == 0) {
         (0, _) => native.join(", "),
-        (_, true) => count(servers, "server"),
-        (_, false) => format!("{}, and {}", count(servers, "server"), native.join(", ")),
+        (_, true) => format_count(servers, "server"),
+        (_, false) => format!("{}, and {}", format_count(servers, "server"), native.join(", ")),
     }
 }

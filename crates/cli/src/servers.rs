@@ -11,17 +11,17 @@ use toolyard_openapi::{HttpClients, OpenApiSource};
 use toolyard_tester::TesterServer;
 use toolyard_upstream::{DedicatedClient, MisconfiguredServer, Upstream, UpstreamContext};
 
-/// Every server that was started, in the order of their start.
+/// The servers that were started, in start order.
 pub(crate) struct RunningServers {
     yard: Arc<Yard>,
     pub(crate) context: UpstreamContext,
     mode: StartMode,
-    /// For OpenAPI documents, once there is one.
+    /// HTTP clients for OpenAPI documents, created for the first document.
     http: Option<HttpClients>,
     running: Vec<RunningServer>,
 }
 
-/// A source that was started, and must be stopped.
+/// A source that was started and must be stopped.
 pub(crate) enum RunningServer {
     Upstream(Arc<Upstream>),
     Document(Arc<OpenApiSource>),
@@ -46,9 +46,9 @@ impl RunningServer {
 /// How servers are started.
 #[derive(Debug, Clone)]
 pub(crate) enum StartMode {
-    /// As sources that the clients of the yard share.
+    /// As sources shared by the clients of the yard.
     Shared,
-    /// For one client alone.
+    /// For a single client.
     SingleClient(DedicatedClient),
     /// Not at all: they are only known by name.
     NameOnly,
@@ -59,7 +59,8 @@ impl RunningServers {
         Self { yard, context, mode, http: None, running: Vec::new() }
     }
 
-    /// Starts a server in the background and adds it to the yard, in place of one of the same name.
+    /// Starts a server in the background and adds it to the yard, replacing a server of the same
+    /// name.
     pub(crate) fn start(&mut self, entry: ServerEntry) -> anyhow::Result<()> {
         let client = match &self.mode {
             StartMode::NameOnly => return Ok(()),
@@ -91,22 +92,22 @@ impl RunningServers {
         Ok(())
     }
 
-    /// Most yards have no documents, so these clients are made for the first one.
+    /// Most yards have no documents, so these clients are created on demand.
     fn http(&mut self) -> anyhow::Result<HttpClients> {
         if let Some(http) = &self.http {
             return Ok(http.clone());
         }
-        let http = HttpClients::new(&self.context.tls).context("cannot set up HTTP")?;
+        let http = HttpClients::new(&self.context.tls).context("cannot create the HTTP client")?;
         Ok(self.http.insert(http).clone())
     }
 
-    /// No longer looks after a server, so that the caller can stop it.
+    /// Hands over a server to the caller, who stops it.
     pub(crate) fn take(&mut self, name: &SourceName) -> Option<RunningServer> {
         let at = self.running.iter().position(|server| server.source().name() == name)?;
         Some(self.running.remove(at))
     }
 
-    /// What was started; servers that cannot be started are not among them.
+    /// The sources that were started. Servers that could not be started are not included.
     pub(crate) fn sources(&self) -> impl Iterator<Item = &dyn Source> {
         self.running.iter().map(RunningServer::source)
     }
@@ -128,19 +129,19 @@ impl RunningServers {
     }
 }
 
-/// The servers by name, as the tester connects to them.
+/// The servers by name, for the tester.
 pub(crate) fn tester_servers(config: &Config) -> BTreeMap<String, TesterServer> {
     let known = |entry: &ServerEntry| match entry {
         ServerEntry::Ready(settings) => TesterServer::Ready(settings.clone()),
         ServerEntry::Document(_) => {
-            TesterServer::Invalid("it is an OpenAPI document, no MCP server".to_owned())
+            TesterServer::Invalid("this is an OpenAPI document, not an MCP server".to_owned())
         }
         ServerEntry::Broken(broken) => TesterServer::Invalid(broken.reason()),
     };
     config.servers().iter().map(|entry| (entry.name().to_string(), known(entry))).collect()
 }
 
-/// The headers of callers that some server is to be handed.
+/// The caller's headers that some server is configured to receive.
 pub(crate) fn forwarded_headers(config: &Config) -> Vec<String> {
     let mut names: Vec<String> = config
         .servers()

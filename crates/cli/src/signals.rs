@@ -1,9 +1,11 @@
-//! Ctrl-C and SIGTERM: the first lets calls in flight finish, the second ends at once.
+//! Ctrl-C and SIGTERM: the first signal lets calls in flight finish, the second ends the process
+//! immediately.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Runs `work` until it is done. The first signal cancels `stop`; `None` means that a second one came.
+/// Runs `work` to completion. The first signal cancels `stop`. Returns `None` after a second
+/// signal.
 pub(crate) async fn until_stopped<T>(
     stop: CancellationToken,
     work: impl Future<Output = T>,

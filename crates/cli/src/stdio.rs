@@ -8,6 +8,7 @@ use toolyard_serve::{StdioOptions, stdio_with};
 
 use crate::args::{Expose, StdioArgs};
 use crate::assembly::{self, AssemblyOptions, RunningYard, TesterPlacement};
+use crate::error::CommandError;
 use crate::servers::StartMode;
 use crate::{Exit, programs};
 
@@ -18,15 +19,15 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     };
     let exposed = |what| args.expose.contains(&what);
     if exposed(Expose::Programs) && !config.programs.is_enabled() {
-        eprintln!("toolyard: there are no programs: the configuration says programs.enabled = false");
-        return Ok(Exit::Usage);
+        let error = CommandError::usage("programs are disabled in the configuration");
+        return Ok(error.suggest("set `programs.enabled = true`, or omit `programs` from --expose").report());
     }
     let placement = match exposed(Expose::Tools) || exposed(Expose::Programs) {
         true => TesterPlacement::SharedYard,
         false => TesterPlacement::Exclusive,
     };
     let tester = exposed(Expose::Tester).then_some(placement);
-    // Where there is only the tester, servers are started when they are tested, not before.
+    // If only the tester is exposed, it starts servers itself when they are tested.
     let mode =
         if tester == Some(TesterPlacement::Exclusive) { StartMode::NameOnly } else { StartMode::Shared };
     let programs = exposed(Expose::Programs);
@@ -53,7 +54,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
             (Some(tester), Some(programs)) => {
                 options.reach = YardScope::Only([tester, programs.name().clone()].into());
             }
-            // The yard has nothing but the tester.
+            // The yard only contains the tester.
             (_, None) => options.mcp.identity = assembly::tester_identity(),
         }
     }

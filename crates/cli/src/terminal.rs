@@ -1,5 +1,5 @@
-//! What people see of the verbs: data on standard output, everything else on standard error; colours, tables and
-//! things that move only where there is a terminal to show them.
+//! Terminal output of the commands: data on standard output, messages on standard error. Colors,
+//! tables and animations appear only on a terminal.
 
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::clean::clean;
 
-/// What is done sooner than this is not worth telling.
+/// How long work may take before a spinner appears.
 const PATIENCE: Duration = Duration::from_millis(300);
 const FRAME: Duration = Duration::from_millis(100);
 const USUAL_WIDTH: usize = 100;
@@ -28,7 +28,7 @@ impl StdoutWriter {
         Self { writer: BufWriter::new(io::stdout().lock()), terminal, color: terminal && wants_color() }
     }
 
-    /// Whether a person reads this as it comes.
+    /// Whether standard output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal
     }
@@ -42,7 +42,8 @@ impl StdoutWriter {
         self.writer.write_all(b"\n")
     }
 
-    /// Text of a server as data: as it is into a file or a pipe, harmless on a terminal. Ends with a line break.
+    /// Writes text received from a server, with a trailing newline. It is unchanged in a file or a
+    /// pipe, and sanitized on a terminal.
     pub(crate) fn write_text(&mut self, text: &str) -> io::Result<()> {
         match self.terminal {
             true => self.writer.write_all(clean(text).as_bytes())?,
@@ -55,8 +56,8 @@ impl StdoutWriter {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// Rows of cells that are harmless already: a table on a terminal, else cells with tabs between them. The last
-    /// column is cut where the terminal ends.
+    /// Writes rows of sanitized cells: as a table on a terminal, else separated by tabs. The last
+    /// column is truncated to the width of the terminal.
     pub(crate) fn write_table(&mut self, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
         if !self.terminal {
             for row in rows {
@@ -95,12 +96,12 @@ impl StdoutWriter {
     }
 }
 
-/// Prints data as it is. Whoever reads it may have seen enough, and then nothing is wrong.
+/// Prints data unchanged. A closed pipe is not an error, because the reader may have read enough.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// The same of what may be no text.
+/// Like [`print`], for bytes that may not be text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -109,29 +110,51 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Says something on standard error. Nobody may be listening, which is no reason to crash.
-pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "toolyard: {}", clean(text));
+/// Prints `error: MESSAGE` to standard error, like clap does.
+pub(crate) fn print_error(message: &str) {
+    print_message("error: ", message);
 }
 
-/// A line that belongs to the note before.
-pub(crate) fn note_detail(text: &str) {
-    let _ = writeln!(io::stderr(), "  {}", clean(text));
+/// Prints `warning: MESSAGE` to standard error.
+pub(crate) fn print_warning(message: &str) {
+    print_message("warning: ", message);
 }
 
-/// Text of a server on standard error: harmless where that is a terminal.
+/// Prints `note: MESSAGE` to standard error.
+pub(crate) fn print_note(message: &str) {
+    print_message("note: ", message);
+}
+
+/// Prints the suggestion that belongs to the message printed before: `  hint: SUGGESTION`. Further
+/// lines of the suggestion are aligned with the first.
+pub(crate) fn print_hint(suggestion: &str) {
+    print_message("  hint: ", &suggestion.lines().collect::<Vec<_>>().join("\n        "));
+}
+
+/// Prints an indented detail of the message printed before.
+pub(crate) fn print_detail(text: &str) {
+    print_message("  ", text);
+}
+
+/// Every message of the CLI goes through here. Errors are ignored because standard error may be
+/// closed.
+fn print_message(prefix: &str, text: &str) {
+    let _ = writeln!(io::stderr(), "{prefix}{}", clean(text));
+}
+
+/// Prints text received from a server to standard error, sanitized if that is a terminal.
 pub(crate) fn print_stderr_text(text: &str) {
     let cleaned = if io::stderr().is_terminal() { clean(text) } else { text.into() };
     let end = if text.ends_with('\n') { "" } else { "\n" };
     let _ = write!(io::stderr(), "{cleaned}{end}");
 }
 
-/// Whether a person is there who can be asked something.
+/// Whether a user is present to answer questions.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Whether things may move on standard error.
+/// Whether animations are possible on standard error.
 pub(crate) fn can_animate() -> bool {
     io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -145,7 +168,7 @@ fn width() -> usize {
     terminal_size::terminal_size().map_or(USUAL_WIDTH, |(width, _)| usize::from(width.0))
 }
 
-/// Does something that may take a while; who watches sees that it goes on.
+/// Runs `work` and shows a spinner if it takes a while.
 pub(crate) async fn with_spinner<T>(words: impl Fn() -> String, work: impl Future<Output = T>) -> T {
     if !can_animate() {
         return work.await;
@@ -166,14 +189,14 @@ pub(crate) async fn with_spinner<T>(words: impl Fn() -> String, work: impl Futur
     }
 }
 
-/// Takes away what moves on standard error, so that something can be said there; it comes back below.
+/// Clears the spinner, so that a message can be printed. The spinner reappears below.
 pub(crate) fn clear_line() {
     if can_animate() {
         let _ = write!(io::stderr(), "\r\x1b[2K");
     }
 }
 
-/// The bar of a call that reports how far it is.
+/// The progress bar of a call.
 pub(crate) fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent}% {msg}") {
@@ -182,7 +205,12 @@ pub(crate) fn progress_bar() -> ProgressBar {
     bar
 }
 
-/// The beginning of a text that fits into this width.
+/// Formats a count with its noun, such as `1 server` or `2 servers`.
+pub(crate) fn format_count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// The start of a text that fits this width.
 fn truncate_to_width(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();

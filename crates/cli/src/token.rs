@@ -1,4 +1,4 @@
-//! Tokens that nobody guesses, and `toolyard token new`.
+//! Random tokens, and `toolyard token new`.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,9 +11,11 @@ use toolyard_config::check_token_name;
 use toolyard_hub::Timestamp;
 
 use crate::args::NewTokenArgs;
+use crate::error::CommandError;
 use crate::{Exit, terminal};
 
-/// 256 bits from the system. Does not start with a dash, which command lines would take for an option.
+/// Generates a token of 256 random bits. It does not start with a dash, which a command line would
+/// parse as an option.
 pub(crate) fn generate() -> anyhow::Result<String> {
     loop {
         let token = URL_SAFE_NO_PAD.encode(toolyard_random::bytes::<32>()?);
@@ -23,22 +25,19 @@ pub(crate) fn generate() -> anyhow::Result<String> {
     }
 }
 
-/// Makes a token and prints it once, with the lines for the configuration. Nothing is written to a file.
+/// Creates a token and prints it once, with the lines for the configuration. Writes no file.
 pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
     let secret = generate()?;
     let made = match NewToken::new(args, &secret, SystemTime::now()) {
         Ok(made) => made,
-        Err(problem) => {
-            eprintln!("toolyard: {problem}");
-            return Ok(Exit::Usage);
-        }
+        Err(error) => return Ok(error.report()),
     };
     let text = if made.json { made.as_json(&secret) } else { made.as_text(&secret) };
     terminal::print(&format!("{text}\n"))?;
     Ok(Exit::Success)
 }
 
-/// A token that was made, without its secret.
+/// A new token without its secret.
 struct NewToken {
     name: String,
     sha256: String,
@@ -50,20 +49,22 @@ struct NewToken {
 }
 
 impl NewToken {
-    fn new(args: NewTokenArgs, secret: &str, now: SystemTime) -> Result<Self, String> {
+    fn new(args: NewTokenArgs, secret: &str, now: SystemTime) -> Result<Self, CommandError> {
         let sha256 = HEXLOWER.encode(&Sha256::digest(secret.as_bytes()));
         let name = args.name.unwrap_or_else(|| format!("token-{}", &sha256[..8]));
         if let Some(problem) = check_token_name(&name) {
-            return Err(format!("the name {name:?} {problem}"));
+            return Err(CommandError::usage(format!("the name {name:?} {problem}")));
         }
         let expires = match &args.expires {
             Some(text) => Some(expiry(text, now).ok_or_else(|| {
-                format!("{text:?} is no time: say how long, such as 30d, 12h or 2w, or until when, such as 2027-01-31T12:00:00Z")
+                CommandError::usage(format!("invalid expiry {text:?}"))
+                    .suggest("use a duration such as 30d, 12h or 2w, or a time such as 2027-01-31T12:00:00Z")
             })?),
             None => None,
         };
         if expires.is_some_and(|expires| expires.0 <= now) {
-            return Err(format!("{:?} is over already", args.expires.unwrap_or_default()));
+            let message = format!("expiry {:?} is in the past", args.expires.unwrap_or_default());
+            return Err(CommandError::usage(message));
         }
         Ok(Self {
             name,
@@ -97,10 +98,7 @@ impl NewToken {
     }
 
     fn as_text(&self, secret: &str) -> String {
-        format!(
-            "The token, which is not shown again:\n\n  {secret}\n\nFor toolyard.toml:\n\n{}",
-            self.lines()
-        )
+        format!("Token (shown only once):\n\n  {secret}\n\nAdd to toolyard.toml:\n\n{}", self.lines())
     }
 
     fn as_json(&self, secret: &str) -> String {
@@ -116,7 +114,7 @@ impl NewToken {
     }
 }
 
-/// A time from now, such as `30d`, or a moment.
+/// Parses a duration from now, such as `30d`, or a point in time.
 fn expiry(text: &str, now: SystemTime) -> Option<Timestamp> {
     if let Ok(moment) = text.parse() {
         return Some(moment);
@@ -130,7 +128,7 @@ fn expiry(text: &str, now: SystemTime) -> Option<Timestamp> {
         "w" => 7 * 86_400,
         _ => return None,
     };
-    // A century; what is longer is a slip.
+    // A century. Longer durations are typing errors.
     let seconds =
         number.parse::<u64>().ok()?.checked_mul(unit).filter(|seconds| *seconds <= 3_153_600_000)?;
     Some(Timestamp(now + Duration::from_secs(seconds)))
@@ -144,23 +142,28 @@ mod tests {
 
     use super::{NewToken, expiry, generate};
     use crate::args::NewTokenArgs;
+    use crate::error::CommandError;
 
     fn made(arguments: &[&str]) -> Result<NewToken, String> {
         let args = NewTokenArgs::parse_from(std::iter::once(&"new").chain(arguments));
-        NewToken::new(args, "secret", UNIX_EPOCH + Duration::from_secs(1_705_314_600))
+        let made = NewToken::new(args, "secret", UNIX_EPOCH + Duration::from_secs(1_705_314_600));
+        made.map_err(|error| match error {
+            CommandError::Failure { message, .. } => message,
+            other => format!("{other:?}"),
+        })
     }
 
     #[test]
     fn a_generated_token_is_never_taken_for_an_option() {
-        // One in 64 would start with a dash.
+        // Without the check, one in 64 would start with a dash.
         for _ in 0..1_000 {
             assert!(!generate().unwrap().starts_with('-'));
         }
     }
 
     #[test]
-    fn the_lines_for_the_configuration_say_what_was_asked_for_and_not_the_secret() {
-        let asked = [
+    fn the_configuration_lines_contain_the_options_but_not_the_secret() {
+        let arguments = [
             "--name",
             "c\"i",
             "--permission",
@@ -174,7 +177,7 @@ mod tests {
             "--expires",
             "30d",
         ];
-        let lines = made(&asked).unwrap().lines();
+        let lines = made(&arguments).unwrap().lines();
         assert_eq!(
             lines,
             r#"[[tokens]]
@@ -194,22 +197,25 @@ expires = "2024-02-14T10:30:00.000Z""#
     }
 
     #[test]
-    fn times_that_are_none_and_names_that_cannot_be_are_refused() {
+    fn rejects_invalid_times_and_names() {
         let now = UNIX_EPOCH;
         for text in ["", "30", "d", "30 d", "-1d", "30y", "99999999999999999999d", "40000w", "1.5d"] {
             assert_eq!(expiry(text, now), None, "{text}");
         }
         assert_eq!(expiry("2w", now).unwrap().to_string(), "1970-01-15T00:00:00.000Z");
         for (arguments, problem) in [
-            (["--name", "owner"], "the name \"owner\" is taken: the owner is whoever started this yard"),
-            (["--name", "a:b"], "the name \"a:b\" must have no colon and no control or invisible character"),
+            (["--name", "owner"], "the name \"owner\" is reserved for the owner of the yard"),
+            (
+                ["--name", "a:b"],
+                "the name \"a:b\" must not contain colons, control characters or invisible characters",
+            ),
             (["--name", ""], "the name \"\" must be 1 to 128 characters"),
-            (["--expires", "2001-01-01T00:00:00Z"], "\"2001-01-01T00:00:00Z\" is over already"),
-            (["--expires", "0d"], "\"0d\" is over already"),
+            (["--expires", "2001-01-01T00:00:00Z"], "expiry \"2001-01-01T00:00:00Z\" is in the past"),
+            (["--expires", "0d"], "expiry \"0d\" is in the past"),
         ] {
             assert_eq!(made(&arguments).err().as_deref(), Some(problem));
         }
-        assert!(made(&["--expires", "soon"]).err().unwrap().starts_with("\"soon\" is no time"));
+        assert_eq!(made(&["--expires", "soon"]).err().as_deref(), Some("invalid expiry \"soon\""));
     }
 
     #[test]

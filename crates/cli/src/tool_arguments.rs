@@ -1,5 +1,5 @@
-//! From the words of a command line to the arguments of a tool: `key=value` becomes what the schema says, `key:=json`
-//! is taken as it is. Whether the whole fits the schema is the yard's to say.
+//! Converts command line arguments to the arguments of a tool: `key=value` is converted by the
+//! schema, `key:=json` is taken literally. The yard validates the result against the schema.
 
 use serde_json::{Map, Number, Value};
 use toolyard_hub::json::{self, Object};
@@ -7,18 +7,18 @@ use toolyard_hub::parameters::resolve_reference;
 use toolyard_hub::{Raw, nearest};
 
 use crate::error::CommandError;
-use crate::terminal::note;
+use crate::terminal::{print_hint, print_warning};
 
-/// How deep `a.b.c` may go.
+/// Maximum depth of `a.b.c`.
 const DEEPEST: usize = 32;
-/// How many parameters are named where one is not known.
+/// How many parameters are listed in the hint for an unknown one.
 const MOST_NAMES: usize = 10;
 
-/// Reads a file that an argument names; `-` is standard input.
+/// Reads a file named by an argument. `-` is standard input.
 pub(crate) type FileReader<'a> = &'a dyn Fn(&str) -> Result<String, CommandError>;
 
-/// Arguments: all at once as JSON, then single ones, which win. Those that came as one JSON text, and nothing else, are
-/// sent as they were written.
+/// Builds the arguments: `whole` as one JSON object, then single arguments, which override it. If
+/// there are no single arguments, the JSON is sent unchanged.
 pub(crate) fn parse_arguments(
     whole: Option<&str>,
     words: &[String],
@@ -34,9 +34,9 @@ pub(crate) fn parse_arguments(
             text => text.to_owned(),
         };
         let parsed: Value = serde_json::from_str(&text)
-            .map_err(|error| CommandError::usage(format!("what --args says is no JSON: {error}")))?;
+            .map_err(|error| CommandError::usage(format!("--args is not valid JSON: {error}")))?;
         let Value::Object(members) = parsed else {
-            return Err(CommandError::usage("what --args says is no JSON object, such as {\"key\": 1}"));
+            return Err(CommandError::usage("--args is not a JSON object such as {\"key\": 1}"));
         };
         members.keys().for_each(|name| warn_if_unknown(schema, resolve_reference(schema, schema), name));
         let raw = json::from_text(text.trim().to_owned());
@@ -51,7 +51,7 @@ pub(crate) fn parse_arguments(
     for word in words {
         let key = split_argument(word)?.key;
         let first = key.split('.').next().unwrap_or(key);
-        // Fields that are said one by one are added to those that came with all the others.
+        // Single fields of an object are added to those in `whole`.
         if first != key
             && !single.contains_key(first)
             && let Some(members) = whole_members.get(first)
@@ -60,7 +60,8 @@ pub(crate) fn parse_arguments(
         }
         typing.add(&mut single, word)?;
     }
-    // What was not touched, and what came as JSON, stays as it was written: numbers of any size, blanks, all.
+    // Untouched members and JSON values are sent unchanged, including whitespace and numbers of any
+    // size.
     for (key, value) in &single {
         let verbatim = typing.verbatim.iter().find(|(name, _)| name == key).map(|(_, raw)| raw.clone());
         all.set(key, verbatim.unwrap_or_else(|| json::to_raw(value)));
@@ -68,7 +69,7 @@ pub(crate) fn parse_arguments(
     Ok(all.to_raw())
 }
 
-/// Arguments that are always text: those of prompts.
+/// Builds the arguments of a prompt, which are always text.
 pub(crate) fn parse_text_arguments(
     words: &[String],
     read: FileReader<'_>,
@@ -77,7 +78,7 @@ pub(crate) fn parse_text_arguments(
     for word in words {
         let ArgumentWord { key, value, .. } = split_argument(word)?;
         if all.insert(key.to_owned(), Value::String(resolve_text(value, read)?)).is_some() {
-            return Err(CommandError::usage(format!("{key} is said twice")));
+            return Err(CommandError::usage(format!("argument `{key}` is given twice")));
         }
     }
     Ok(all)
@@ -91,15 +92,15 @@ struct ArgumentWord<'a> {
 
 fn split_argument(word: &str) -> Result<ArgumentWord<'_>, CommandError> {
     let wrong = || {
-        CommandError::usage(format!("{word:?} is no argument"))
-            .suggest("arguments are written as key=value or key:=json; --help shows more")
+        CommandError::usage(format!("invalid argument {word:?}"))
+            .suggest("write arguments as key=value or key:=json; see `toolyard call --help`")
     };
     let (key, value) = word.split_once('=').ok_or_else(wrong)?;
     let (key, raw) = key.strip_suffix(':').map_or((key, false), |key| (key, true));
     if key.is_empty() { Err(wrong()) } else { Ok(ArgumentWord { key, value, raw }) }
 }
 
-/// A value as text: itself, or what is in the file that it names.
+/// A value as text: itself, or the contents of the file that it names.
 fn resolve_text(value: &str, read: FileReader<'_>) -> Result<String, CommandError> {
     match value.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),
@@ -111,9 +112,9 @@ fn resolve_text(value: &str, read: FileReader<'_>) -> Result<String, CommandErro
 struct ArgumentBuilder<'a> {
     root: &'a Value,
     read: FileReader<'a>,
-    /// Lists that were begun on this command line: more elements are added to them.
+    /// Lists started by an argument. Further arguments of the same name append to them.
     started: Vec<String>,
-    /// Arguments that came as JSON, as it was written.
+    /// Arguments given as JSON, unchanged.
     verbatim: Vec<(String, Raw)>,
 }
 
@@ -124,32 +125,33 @@ impl<'a> ArgumentBuilder<'a> {
         let steps: Vec<&str> =
             if property(root, root, key).is_some() { vec![key] } else { key.split('.').collect() };
         if steps.iter().any(|step| step.is_empty()) || steps.len() > DEEPEST {
-            return Err(CommandError::usage(format!("{key:?} is no name of an argument")));
+            return Err(CommandError::usage(format!("invalid argument name {key:?}")));
         }
         let mut schema = Some(self.root);
-        let mut place = all;
+        let mut object = all;
         let (last, above) = steps.split_last().unwrap_or((&key, &[]));
         for step in above {
             schema = self.property_schema(schema, step);
-            let inner = place.entry((*step).to_owned()).or_insert_with(|| Value::Object(Map::new()));
+            let inner = object.entry((*step).to_owned()).or_insert_with(|| Value::Object(Map::new()));
             let Value::Object(inner) = inner else {
-                return Err(CommandError::usage(format!("{key} cannot be set: {step} is no object")));
+                return Err(CommandError::usage(format!("cannot set `{key}`: `{step}` is not an object")));
             };
-            place = inner;
+            object = inner;
         }
         let schema = self.property_schema(schema, last);
         let text = resolve_text(value, self.read)?;
         let parsed = match raw {
-            true => serde_json::from_str(&text)
-                .map_err(|error| CommandError::usage(format!("the value of {key} is no JSON: {error}")))?,
+            true => serde_json::from_str(&text).map_err(|error| {
+                CommandError::usage(format!("the value of `{key}` is not valid JSON: {error}"))
+            })?,
             false => self.parse_value(key, &text, schema)?,
         };
         if raw && above.is_empty() {
             self.verbatim.push(((*last).to_owned(), json::from_text(text.trim().to_owned())));
         }
         match parsed {
-            // Nobody meant two values of one argument, but several elements of a list.
-            ArgumentValue::Element(element) => match place.get_mut(*last) {
+            // A repeated argument appends to a list. For other types it is an error.
+            ArgumentValue::Element(element) => match object.get_mut(*last) {
                 Some(Value::Array(elements)) if self.started.iter().any(|started| started == key) => {
                     elements.push(element);
                 }
@@ -158,7 +160,7 @@ impl<'a> ArgumentBuilder<'a> {
                 }
                 _ => {
                     self.started.push(key.to_owned());
-                    place.insert((*last).to_owned(), Value::Array(vec![element]));
+                    object.insert((*last).to_owned(), Value::Array(vec![element]));
                 }
             },
             ArgumentValue::Whole(value) => {
@@ -166,20 +168,20 @@ impl<'a> ArgumentBuilder<'a> {
                     return Err(duplicate_argument(key));
                 }
                 self.started.push(key.to_owned());
-                place.insert((*last).to_owned(), value);
+                object.insert((*last).to_owned(), value);
             }
         }
         Ok(())
     }
 
-    /// The schema of a property; a name that nobody knows is worth a word.
+    /// The schema of a property. Warns if the name is unknown.
     fn property_schema(&self, schema: Option<&'a Value>, name: &str) -> Option<&'a Value> {
         let schema = resolve_reference(self.root, schema?);
         warn_if_unknown(self.root, schema, name);
         property(self.root, schema, name)
     }
 
-    /// A text as the schema wants it.
+    /// Converts a text to the type in the schema.
     fn parse_value(
         &self,
         key: &str,
@@ -232,28 +234,31 @@ impl<'a> ArgumentBuilder<'a> {
         if allows("null") && text == "null" {
             return Ok(ArgumentValue::Whole(Value::Null));
         }
-        let wanted: Vec<&str> = kinds.iter().map(|kind| with_article(kind)).collect();
+        let expected: Vec<&str> = kinds.iter().map(|kind| with_article(kind)).collect();
         let fault = CommandError::usage(format!(
-            "{key} wants {}, not {:?}",
-            wanted.join(" or "),
+            "`{key}` must be {}, not {:?}",
+            expected.join(" or "),
             json::truncate_for_message(text)
         ));
         Err(match kinds.as_slice() {
-            ["object"] => fault.suggest(format!("say it as JSON, or its fields one by one, as in {key}.a=1")),
+            ["object"] => {
+                fault.suggest(format!("pass a JSON object, or its fields one by one, as in {key}.a=1"))
+            }
             _ => fault,
         })
     }
 }
 
 fn warn_if_unknown(root: &Value, schema: &Value, name: &str) {
-    if let Some(words) = unknown_parameter_message(root, schema, name) {
-        note(&words);
+    if let Some(warning) = unknown_parameter(root, schema, name) {
+        print_warning(&warning.message);
+        print_hint(&warning.suggestion);
     }
 }
 
-/// What to say of a name that the schema does not know, if there is anything to say. A schema that speaks of other names
-/// itself, in whatever way, expects them; then only a slip of the pen is worth a word.
-fn unknown_parameter_message(root: &Value, schema: &Value, name: &str) -> Option<String> {
+/// The warning for a name that the schema does not declare. If the schema allows other names in
+/// some way, there is a warning only for a likely typing error.
+fn unknown_parameter(root: &Value, schema: &Value, name: &str) -> Option<UnknownParameter> {
     let known = schema.get("properties")?.as_object()?;
     let expected = schema.get("patternProperties").is_some()
         || schema.get("additionalProperties").is_some_and(|others| *others != Value::Bool(false));
@@ -261,11 +266,13 @@ fn unknown_parameter_message(root: &Value, schema: &Value, name: &str) -> Option
         return None;
     }
     let name = json::truncate_for_message(name);
+    let warning =
+        |suggestion| UnknownParameter { message: format!("unknown parameter `{name}`"), suggestion };
     if let Some(close) = nearest(&name, known.keys().map(String::as_str)) {
-        return Some(format!("there is no parameter {name}; did you mean {close}?"));
+        return Some(warning(format!("did you mean `{close}`?")));
     }
     let more = ["allOf", "anyOf", "oneOf", "if", "dependentSchemas", "unevaluatedProperties"];
-    // What is refused anyway is told then.
+    // Validation rejects it anyway and reports it then.
     if known.is_empty()
         || more.iter().any(|key| schema.get(key).is_some())
         || schema.get("additionalProperties").is_some()
@@ -276,7 +283,13 @@ fn unknown_parameter_message(root: &Value, schema: &Value, name: &str) -> Option
     if known.len() > MOST_NAMES {
         names.push("…");
     }
-    Some(format!("there is no parameter {name}; there are: {}", names.join(", ")))
+    Some(warning(format!("parameters: {}", names.join(", "))))
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct UnknownParameter {
+    message: String,
+    suggestion: String,
 }
 
 enum ArgumentValue {
@@ -303,10 +316,10 @@ fn with_article(kind: &str) -> &str {
 }
 
 fn duplicate_argument(key: &str) -> CommandError {
-    CommandError::usage(format!("{key} is said twice, and it is no list"))
+    CommandError::usage(format!("argument `{key}` is given twice but is not a list"))
 }
 
-/// A property of an object, or of one of the schemas that the object is made of.
+/// A property of an object, or of one of the schemas that it is composed of.
 fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Value> {
     let schema = resolve_reference(root, schema);
     if let Some(found) = schema.get("properties").and_then(|properties| properties.get(name)) {
@@ -317,7 +330,7 @@ fn property<'a>(root: &'a Value, schema: &'a Value, name: &str) -> Option<&'a Va
     parts.map(|part| resolve_reference(root, part)).find_map(|part| part.get("properties")?.get(name))
 }
 
-/// Every type that a value may have; none if the schema does not say.
+/// Collects the types that a value may have. None if the schema does not restrict them.
 fn collect_types<'a>(root: &'a Value, schema: &'a Value, kinds: &mut Vec<&'a str>, depth: usize) {
     let schema = resolve_reference(root, schema);
     match schema.get("type") {
@@ -334,7 +347,7 @@ fn collect_types<'a>(root: &'a Value, schema: &'a Value, kinds: &mut Vec<&'a str
     }
 }
 
-/// A number as JSON writes it; integers stay what they are.
+/// Parses a JSON number. Integers stay integers.
 fn number(text: &str) -> Option<Number> {
     match serde_json::from_str::<Value>(text.trim()).ok()? {
         Value::Number(number) => Some(number),
@@ -346,7 +359,7 @@ fn number(text: &str) -> Option<Number> {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{parse_arguments, parse_text_arguments, unknown_parameter_message};
+    use super::{parse_arguments, parse_text_arguments, unknown_parameter};
     use crate::error::CommandError;
 
     fn schema() -> Value {
@@ -448,38 +461,44 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_with_words() {
         for (words, expected) in [
-            (&["count=five"][..], "count wants an integer, not \"five\""),
-            (&["count=1.5"], "count wants an integer, not \"1.5\""),
-            (&["fast=yes"], "fast wants true or false, not \"yes\""),
-            (&["sizes=x"], "sizes wants an integer, not \"x\""),
-            (&["where=here"], "where wants an object, not \"here\""),
-            (&["name"], "\"name\" is no argument"),
-            (&["=5"], "\"=5\" is no argument"),
-            (&["a..c=5"], "\"a..c\" is no name of an argument"),
-            (&["name=a", "name=b"], "name is said twice, and it is no list"),
-            (&["name=a", "name.x=b"], "name.x cannot be set: name is no object"),
-            (&["any:={"], "the value of any is no JSON: EOF while parsing an object at line 1 column 1"),
+            (&["count=five"][..], "`count` must be an integer, not \"five\""),
+            (&["count=1.5"], "`count` must be an integer, not \"1.5\""),
+            (&["fast=yes"], "`fast` must be true or false, not \"yes\""),
+            (&["sizes=x"], "`sizes` must be an integer, not \"x\""),
+            (&["where=here"], "`where` must be an object, not \"here\""),
+            (&["name"], "invalid argument \"name\""),
+            (&["=5"], "invalid argument \"=5\""),
+            (&["a..c=5"], "invalid argument name \"a..c\""),
+            (&["name=a", "name=b"], "argument `name` is given twice but is not a list"),
+            (&["name=a", "name.x=b"], "cannot set `name.x`: `name` is not an object"),
+            (
+                &["any:={"],
+                "the value of `any` is not valid JSON: EOF while parsing an object at line 1 column 1",
+            ),
             (&["name=@nowhere"], "cannot read nowhere"),
         ] {
             assert_eq!(made(None, words), Err(expected.to_owned()), "{words:?}");
         }
         for (whole, expected) in [
-            ("[1]", "what --args says is no JSON object, such as {\"key\": 1}"),
-            ("{", "what --args says is no JSON: EOF while parsing an object at line 1 column 1"),
+            ("[1]", "--args is not a JSON object such as {\"key\": 1}"),
+            ("{", "--args is not valid JSON: EOF while parsing an object at line 1 column 1"),
         ] {
             assert_eq!(made(Some(whole), &[]), Err(expected.to_owned()));
         }
     }
 
     #[test]
-    fn a_name_that_the_schema_does_not_know_is_worth_a_word() {
-        let words = |schema: Value, name: &str| unknown_parameter_message(&schema, &schema, name);
+    fn warns_of_a_name_that_the_schema_does_not_know() {
+        let words = |schema: Value, name: &str| {
+            unknown_parameter(&schema, &schema, name)
+                .map(|warning| format!("{}; {}", warning.message, warning.suggestion))
+        };
         let two = || json!({"message": {}, "count": {}});
         assert_eq!(words(json!({"properties": two()}), "message"), None);
-        let near = Some("there is no parameter mesage; did you mean message?".to_owned());
+        let near = Some("unknown parameter `mesage`; did you mean `message`?".to_owned());
         assert_eq!(words(json!({"properties": two()}), "mesage"), near);
         assert_eq!(words(json!({"properties": two(), "additionalProperties": false}), "mesage"), near);
-        let far = "there is no parameter colour; there are: message, count";
+        let far = "unknown parameter `colour`; parameters: message, count";
         assert_eq!(words(json!({"properties": two()}), "colour").as_deref(), Some(far));
         for other in [
             json!({"properties": two(), "additionalProperties": true}),

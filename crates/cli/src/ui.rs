@@ -1,5 +1,5 @@
-//! `toolyard ui`: brings up the yard and hands it to the terminal UI. While that is on the screen, standard error goes
-//! into its log.
+//! `toolyard ui`: starts the yard and hands it to the terminal UI. While the UI is open, standard
+//! error goes to its log.
 
 mod stderr_capture;
 
@@ -25,13 +25,13 @@ use crate::servers::StartMode;
 use crate::signals::until_stopped;
 use crate::ui::stderr_capture::StderrCapture;
 
-/// How many messages wait for the UI.
+/// How many messages are buffered for the UI.
 const QUEUE: usize = 256;
 
 pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
-        eprintln!("toolyard: the UI needs a terminal; for scripts there are list, inspect and call");
-        return Ok(Exit::Usage);
+        let error = CommandError::usage("`toolyard ui` requires a terminal");
+        return Ok(error.suggest("use `toolyard list`, `inspect` and `call` in scripts").report());
     }
     let settings = UiSettings {
         call_args: selection_arguments(&args),
@@ -67,8 +67,8 @@ async fn run_configured(args: UiArgs, settings: UiSettings) -> anyhow::Result<Ex
         RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(terminal_client())))?;
     let owner = assembly::owner(&config);
     let stop = CancellationToken::new();
-    let (told, messages) = mpsc::channel(QUEUE);
-    let capture = StderrCapture::start(told)?;
+    let (sender, messages) = mpsc::channel(QUEUE);
+    let capture = StderrCapture::start(sender)?;
     running.start_and_follow(config, given, |_| {})?;
     let shown = show(Arc::clone(&running.yard), owner, settings, messages, stop.clone());
     let done = running.run(stop, shown).await;
@@ -76,19 +76,19 @@ async fn run_configured(args: UiArgs, settings: UiSettings) -> anyhow::Result<Ex
     exit_status(done?)
 }
 
-/// A yard that runs elsewhere.
+/// Shows a remote yard.
 async fn run_remote(url: Url, token: Option<String>, settings: UiSettings) -> anyhow::Result<Exit> {
-    let (told, messages) = mpsc::channel(QUEUE);
+    let (sender, messages) = mpsc::channel(QUEUE);
     let (notices, noticed) = mpsc::channel(QUEUE);
     let remote = match RemoteYard::connect(url.clone(), token, notices).await {
         Ok(remote) => remote,
-        Err(error) => return Ok(CommandError::connect_failed("look at", &url, &error).report()),
+        Err(error) => return Ok(CommandError::connect_failed("open", &url, &error).report()),
     };
-    tokio::spawn(forward(noticed, told.clone()));
+    tokio::spawn(forward(noticed, sender.clone()));
     let stop = CancellationToken::new();
-    let capture = StderrCapture::start(told)?;
+    let capture = StderrCapture::start(sender)?;
     let work = Box::pin(async {
-        // Who we are there, and what we may do, is for the yard to say.
+        // The remote yard decides the principal and its permissions.
         let yard = Arc::clone(&remote.yard);
         let shown = show(yard, Principal::owner(), settings, messages, stop.clone()).await;
         remote.close().await;
@@ -99,7 +99,7 @@ async fn run_remote(url: Url, token: Option<String>, settings: UiSettings) -> an
     exit_status(done?.transpose()?)
 }
 
-/// Shows what the remote yard tells, until one of the two is gone.
+/// Forwards notices of the remote yard until either side is gone.
 async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Sender<UiMessage>) {
     while let Some(notice) = notices.recv().await {
         let message = match notice {
@@ -123,8 +123,8 @@ async fn run_ad_hoc(server: ServerSettings, settings: UiSettings) -> anyhow::Res
     let options = AssemblyOptions::new(StartMode::SingleClient(terminal_client()));
     let mut running = RunningYard::assemble(&Config::default(), options)?;
     let stop = CancellationToken::new();
-    let (told, messages) = mpsc::channel(QUEUE);
-    let capture = StderrCapture::start(told)?;
+    let (sender, messages) = mpsc::channel(QUEUE);
+    let capture = StderrCapture::start(sender)?;
     running.start_servers(vec![ServerEntry::Ready(Box::new(server))])?;
     let shown = show(Arc::clone(&running.yard), Principal::owner(), settings, messages, stop.clone());
     let done = running.run(stop, shown).await;
@@ -132,13 +132,13 @@ async fn run_ad_hoc(server: ServerSettings, settings: UiSettings) -> anyhow::Res
     exit_status(done?)
 }
 
-/// Who sits at the terminal: the only client there is, who can be asked on the very connection that offers the tools. Servers
-/// that offer more to a client who can be asked then offer it here too.
+/// The user at the terminal: the only client, who can be asked on the same connection that lists
+/// the tools. Servers that offer more to a client with elicitation also do so here.
 fn terminal_client() -> DedicatedClient {
     DedicatedClient { capabilities: toolyard_tui::client_capabilities(), lists: ServerListKind::ALL.to_vec() }
 }
 
-/// `None` means that a second signal came before everything was stopped.
+/// `None` means that a second signal arrived before everything was stopped.
 fn exit_status(done: Option<()>) -> anyhow::Result<Exit> {
     Ok(if done.is_some() { Exit::Success } else { Exit::Interrupted })
 }
@@ -147,26 +147,25 @@ async fn show(
     yard: Arc<Yard>,
     principal: Principal,
     settings: UiSettings,
-    told: mpsc::Receiver<UiMessage>,
+    messages: mpsc::Receiver<UiMessage>,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    toolyard_tui::run(yard, principal, settings, told, stop).await?;
+    toolyard_tui::run(yard, principal, settings, messages, stop).await?;
     Ok(())
 }
 
-/// A server that is named on the command line.
+/// A server given on the command line.
 fn ad_hoc_server(args: &UiArgs) -> Result<Option<ServerSettings>, CommandError> {
     if !args.documents.openapi.is_empty() && !args.which.other.is_empty() {
-        return Err(CommandError::usage(
-            "--openapi is for a yard of documents, not for one server beside them",
-        ));
+        return Err(CommandError::usage("--openapi cannot be combined with --url or a server command"));
     }
     let server = ad_hoc::server_settings(&args.which.other)?;
     let time = args.which.start_timeout;
     Ok(server.map(|server| ServerSettings { start_timeout: time.unwrap_or(server.start_timeout), ..server }))
 }
 
-/// What makes another command reach the same servers. Values of headers may be secrets, and are left to be filled in.
+/// The arguments that make another command use the same servers. Header values may be secrets and
+/// are left as placeholders.
 fn selection_arguments(args: &UiArgs) -> Vec<String> {
     let mut words = Vec::new();
     for file in &args.which.config {

@@ -1,5 +1,5 @@
-//! `toolyard watch`: what happens in a yard that runs, line by line, for as long as somebody looks. The yard may go away and
-//! come back meanwhile; what was missed is told then.
+//! `toolyard watch`: prints the events of a running yard line by line. Reconnects if the yard goes
+//! away, and then prints the events that were missed.
 
 mod events;
 
@@ -13,10 +13,11 @@ use crate::Exit;
 use crate::args::WatchArgs;
 use crate::clean::clean_line;
 use crate::error::CommandError;
+use crate::terminal::{print_note, print_warning};
 
 const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
 const OTHERS: [&str; 3] = ["server", "changed", "resource"];
-/// Only for who may observe.
+/// Only for principals with the permission to observe.
 const OBSERVED: [&str; 2] = ["log", "stderr"];
 
 pub(crate) async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
@@ -26,18 +27,18 @@ pub(crate) async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What goes on from one connection to the next.
+/// State that is kept across connections.
 struct Watcher<'a> {
     args: &'a WatchArgs,
-    /// The number of the last event.
+    /// The sequence number of the last event.
     seq: Option<u64>,
     filter: EventFilter,
     style: LineStyle,
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 enum WatchEnd {
-    /// Nobody reads what is printed any more.
+    /// The reader of the output is gone.
     OutputClosed,
     Lost(RemoteError),
 }
@@ -59,13 +60,13 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
         let lost = match connect(&args.url, args.token.as_deref()).await {
             Ok(attached) => {
                 match before {
-                    true => eprintln!("toolyard: connected again"),
-                    // It may be long until there is anything else to say.
-                    false => eprintln!(
-                        "toolyard: attached to {} as {}; what happens there is told here, Ctrl-C ends it",
+                    true => print_note("reconnected"),
+                    // It may take long until the first event.
+                    false => print_note(&format!(
+                        "watching {} as `{}`; press Ctrl-C to stop",
                         clean_line(&strip_token(&args.url)),
                         clean_line(&attached.welcome.principal)
-                    ),
+                    )),
                 }
                 (before, patience) = (true, ReconnectBackoff::default());
                 match watcher.follow(attached).await {
@@ -81,13 +82,13 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
         let RemoteError::Unreachable(why) = lost else {
             return Ok(CommandError::connect_failed("watch", &args.url, &lost).report());
         };
-        eprintln!("toolyard: not connected: {}; retrying", clean_line(&why));
+        print_warning(&format!("connection lost: {}; retrying", clean_line(&why)));
         tokio::time::sleep(patience.next_delay()).await;
     }
 }
 
 impl Watcher<'_> {
-    /// Prints events until the connection is over.
+    /// Prints events until the connection ends.
     async fn follow(&mut self, mut attached: RemoteConnection) -> WatchEnd {
         let subscribe = self.subscribe_request(attached.welcome.observe);
         if let Err(lost) = attached.send(&subscribe.to_string()).await {
@@ -101,7 +102,7 @@ impl Watcher<'_> {
             let Ok(message) = serde_json::from_str::<Value>(&text) else { continue };
             match message["type"].as_str() {
                 Some("response") if message["response"]["missed"] == true => {
-                    eprintln!("toolyard: some of what happened meanwhile is not known any more");
+                    print_warning("some events were missed while disconnected");
                 }
                 Some("error") => {
                     let why = message["error"]["message"].as_str().unwrap_or_default().to_owned();

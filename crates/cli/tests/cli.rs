@@ -1,11 +1,11 @@
-//! The `toolyard` command from outside: how it starts, refuses to start, and stops.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
+//! Tests the `toolyard` command from outside: how it starts, refuses to start, and stops.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test panics")]
 
 mod cli {
     mod access;
     mod audit;
-    /// The one that the tests of logins themselves use.
-    #[allow(dead_code, reason = "they want more of it")]
+    /// The authorization server of the upstream crate's own login tests.
+    #[allow(dead_code, reason = "those tests use more of it")]
     #[path = "../../../upstream/tests/upstream/authority.rs"]
     mod authority;
     mod authorization;
@@ -33,7 +33,7 @@ mod cli {
     mod watch;
 
     const TOOLYARD: &str = env!("CARGO_BIN_EXE_toolyard");
-    /// How many processes name this file: a server and its keeper.
+    /// Returns how many processes name this file: a server and its keeper.
     fn processes(file: &str) -> usize {
         let all = std::fs::read_dir("/proc").unwrap().flatten();
         let lines = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());

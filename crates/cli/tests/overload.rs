@@ -1,9 +1,10 @@
-//! Hostile clients and hostile upstreams, all at once and at fixed rates, beside one well-behaved client: it gets every
-//! answer, `/health` keeps answering, and the gateway stays small. `./check soak` runs this for a minute. It is a test binary
-//! of its own because it keeps the whole machine busy, which the times of other tests would feel.
-#![allow(clippy::print_stdout, reason = "the figures are what a soak run is for")]
-#![allow(clippy::disallowed_methods, reason = "a soak run asks for more by its environment")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests may")]
+//! Hostile clients and hostile upstreams at fixed rates, next to one well-behaved client: it gets
+//! every answer, `/health` keeps answering, and the gateway stays small. `./check soak` runs this
+//! for a minute. It is a separate test binary because it keeps the whole machine busy, which would
+//! affect the timing of other tests.
+#![allow(clippy::print_stdout, reason = "a soak run reports its figures")]
+#![allow(clippy::disallowed_methods, reason = "the environment of a soak run extends it")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
 mod overload {
     pub(crate) mod attackers;
@@ -23,15 +24,18 @@ use overload::victim::{Latencies, watch_health, well_behaved};
 
 const TOOLYARD: &str = env!("CARGO_BIN_EXE_toolyard");
 
-/// How long the attack lasts when nothing else is asked for.
+/// How long the attack lasts by default.
 const SECONDS: u64 = 5;
-/// What the gateway may ever hold, whatever is thrown at it.
+/// The most memory that the gateway may use, whatever happens.
 const MOST_MEGABYTES: u64 = 300;
-/// What all hostile servers together may write into the log.
+/// The most log output that all hostile servers together may cause.
 const MOST_LOG_BYTES: usize = 2_000_000;
 
 fn seconds() -> u64 {
-    std::env::var("TOOLYARD_OVERLOAD_SECONDS").ok().and_then(|said| said.parse().ok()).unwrap_or(SECONDS)
+    std::env::var("TOOLYARD_OVERLOAD_SECONDS")
+        .ok()
+        .and_then(|seconds| seconds.parse().ok())
+        .unwrap_or(SECONDS)
 }
 
 fn hostile(kind: &str) -> String {
@@ -39,7 +43,7 @@ fn hostile(kind: &str) -> String {
     format!("command = \"python3\"\nargs = [{script:?}, {kind:?}]\n")
 }
 
-/// The yard under attack, and the tokens of those who use it.
+/// The yard under attack, and the tokens of its users.
 async fn yard(scratch: &Scratch, good: &Server) -> (Arc<Server>, Tokens) {
     let mut config = "demo = true\ncheck_results = \"warn\"\n".to_owned();
     let mut tokens = Vec::new();

@@ -1,4 +1,4 @@
-//! `[[tokens]]` and `[jwt]`: who may come in beside the owner, and with which rights.
+//! `[[tokens]]` and `[jwt]`: authentication and permissions of callers other than the owner.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,61 +15,72 @@ use super::limits::{CallerKeys, SettingProblem};
 use super::risk;
 use super::values::TextList;
 
-/// One who may come in with a token.
+/// A bearer token and the permissions of its holder.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(expecting = "a table")]
 pub(super) struct TokenKeys {
-    /// Who has the token; records and counters go by this name.
+    /// Name of the token's holder, used in records and metrics. Must be unique. Required.
     name: String,
-    /// The SHA-256 of the token, in hexadecimal digits.
+    /// SHA-256 digest of the token, in hexadecimal, as printed by `toolyard token new`. Required.
     sha256: String,
-    /// What its holder may do; `*` stands for everything.
+    /// Permissions of the holder; `*` grants all permissions. Default: none.
     #[serde(default)]
     permissions: Vec<String>,
-    /// Globs over the names of servers: there are no others for its holder.
+    /// Glob patterns of the server names that the holder can use. All other servers are hidden.
+    /// Default: all servers.
     servers: Option<Vec<String>>,
-    /// Globs over the full names of tools: there are no others for its holder.
+    /// Glob patterns of the full tool names that the holder can use. All other tools are hidden.
+    /// Default: all tools.
     tools: Option<Vec<String>>,
-    /// Until when it is good, such as 2027-01-31T12:00:00Z.
+    /// Expiry time (RFC 3339), such as 2027-01-31T12:00:00Z. Default: the token does not expire.
     expires: Option<String>,
-    /// Limits of its holder.
+    /// Limits of the holder.
     limits: Option<CallerKeys>,
 }
 
-/// An issuer whose JWTs are good here.
+/// A JWT issuer.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(expecting = "a table")]
 pub(super) struct JwtKeys {
-    /// Who issues them: `iss`, letter by letter.
+    /// Expected `iss` claim, compared exactly. Required.
     issuer: String,
-    /// Whom they must be for: one of these must be in `aud`.
+    /// Accepted audiences: the `aud` claim must contain at least one of them. A list, or one string
+    /// with spaces. Required.
     audience: TextList,
-    /// A file with the public keys of the issuer, a JWK set. Seen from the folder of this file.
+    /// File with the public keys of the issuer, a JWK Set. Relative to the directory of this file;
+    /// `~` is the home directory. Required unless `jwks_url` is set.
     jwks_file: Option<String>,
-    /// The address of the public keys of the issuer.
+    /// URL of the public keys of the issuer, a JWK Set. Required unless `jwks_file` is set.
     jwks_url: Option<String>,
-    /// How they may be signed.
+    /// Accepted signature algorithms. Default: all supported algorithms.
     algorithms: Option<Vec<String>>,
-    /// From claims to their values to permissions. Dots in a claim lead into objects.
+    /// Maps claims to permissions: claim, then claim value, then list of permissions. A dot in the
+    /// claim name selects a nested claim. Default: every word of the `scope` claim is a permission,
+    /// except `*` and Toolyard's own permissions (`observe`, `manage`, `spawn`, `connect`,
+    /// `connect-inside`).
     #[serde(default)]
     claims: BTreeMap<String, BTreeMap<String, Vec<String>>>,
-    /// Globs over the names of servers: there are no others for their holders.
+    /// Glob patterns of the server names that the holders can use. All other servers are hidden.
+    /// Default: all servers.
     servers: Option<Vec<String>>,
-    /// Globs over the full names of tools: there are no others for their holders.
+    /// Glob patterns of the full tool names that the holders can use. All other tools are hidden.
+    /// Default: all tools.
     tools: Option<Vec<String>>,
-    /// Limits of each of their holders.
+    /// Limits of each holder.
     limits: Option<CallerKeys>,
-    /// The address of this server as clients know it; the one that they came by if this is not said.
+    /// Public base URL of this server, published in its OAuth protected resource metadata (RFC
+    /// 9728). Default: the URL that the client used.
     resource: Option<String>,
 }
 
-/// Who may come in beside the owner.
+/// Access of callers other than the owner.
 #[derive(Debug, Default)]
 pub struct Access {
     pub tokens: Vec<TokenEntry>,
     pub jwt: Option<JwtEntry>,
 }
 
+/// A validated entry of `[[tokens]]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenEntry {
     pub name: String,
@@ -80,6 +91,7 @@ pub struct TokenEntry {
     pub expires: Option<Timestamp>,
 }
 
+/// The validated table `[jwt]`.
 #[derive(Debug, Clone)]
 pub struct JwtEntry {
     issuer: String,
@@ -108,12 +120,12 @@ impl fmt::Debug for JwksLocation {
 }
 
 impl Access {
-    /// Whether there is anybody beside the owner.
+    /// Whether the owner is the only caller.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty() && self.jwt.is_none()
     }
 
-    /// Whether there are other things for some callers than for the rest.
+    /// Whether some callers can use only part of the servers or tools.
     pub fn has_allow_lists(&self) -> bool {
         let lists = self.tokens.iter().map(|token| &token.allowed);
         lists.chain(self.jwt.iter().map(|jwt| &jwt.allowed)).any(|list| *list != AllowList::default())
@@ -130,7 +142,8 @@ impl TokenEntry {
 }
 
 impl JwtEntry {
-    /// What the door obeys; `fetch` makes what asks an address for keys.
+    /// Returns the settings for the authentication middleware. `fetch` creates the fetcher for a
+    /// JWKS URL.
     pub fn to_issuer(&self, fetch: impl FnOnce(&str) -> JwksFetcher) -> JwtIssuer {
         JwtIssuer {
             issuer: self.issuer.clone(),
@@ -148,19 +161,19 @@ impl JwtEntry {
     }
 }
 
-/// Why this cannot be the name of somebody with a token.
+/// Returns why `name` cannot be the name of a token, or `None` if it can.
 pub fn check_token_name(name: &str) -> Option<&'static str> {
     if name.trim().is_empty() || name.len() > 128 {
         return Some("must be 1 to 128 characters");
     }
-    // The names of those with a JWT begin with `jwt:`.
+    // Principals that authenticate with a JWT have names that begin with `jwt:`.
     if name.contains(|letter: char| is_deceptive(letter) || letter == ':') {
-        return Some("must have no colon and no control or invisible character");
+        return Some("must not contain colons, control characters or invisible characters");
     }
-    (name == "owner").then_some("is taken: the owner is whoever started this yard")
+    (name == "owner").then_some("is reserved for the owner of the yard")
 }
 
-/// What the tokens mean, and what is wrong with them.
+/// Builds the tokens and appends invalid settings to `wrong`.
 pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>) -> Vec<TokenEntry> {
     let mut entries: Vec<TokenEntry> = Vec::new();
     for (index, keys) in keys.into_iter().enumerate() {
@@ -170,18 +183,18 @@ pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>
             wrong.push(SettingProblem::new(&place("name"), problem));
         }
         if entries.iter().any(|known| known.name == keys.name) {
-            wrong.push(SettingProblem::new(&place("name"), "is the name of another token already"));
+            wrong.push(SettingProblem::new(&place("name"), "is already the name of another token"));
         }
         let digest = digest(&keys.sha256);
         if digest.is_none() {
             wrong.push(SettingProblem::new(&place("sha256"), "must be 64 hexadecimal digits"));
         }
         if digest.is_some_and(|digest| entries.iter().any(|known| known.digest == digest)) {
-            wrong.push(SettingProblem::new(&place("sha256"), "is the same as that of another token"));
+            wrong.push(SettingProblem::new(&place("sha256"), "is already the digest of another token"));
         }
         let expires = keys.expires.map(|text| text.parse::<Timestamp>());
         if let Some(Err(problem)) = &expires {
-            wrong.push(SettingProblem::new(&place("expires"), format!("is no time: {problem}")));
+            wrong.push(SettingProblem::new(&place("expires"), format!("is not a valid time: {problem}")));
         }
         let limits = keys.limits.unwrap_or_default();
         wrong.extend(limits.validate(&place("limits")));
@@ -205,7 +218,8 @@ pub(super) fn globs(patterns: Vec<String>) -> Vec<Glob> {
     patterns.into_iter().map(Glob::from).collect()
 }
 
-/// What the table about JWTs means, and what is wrong with it. `read` reads a file that it names.
+/// Builds the JWT settings and appends invalid settings to `wrong`. `read` reads the file that
+/// `jwks_file` names.
 pub(super) fn build_jwt(
     keys: JwtKeys,
     read: impl FnOnce(&str) -> Result<String, String>,
@@ -218,7 +232,11 @@ pub(super) fn build_jwt(
         say(wrong, "issuer", "must not be empty".to_owned());
     }
     if keys.audience.0.is_empty() {
-        say(wrong, "audience", "must name somebody, or tokens for others would be good here".to_owned());
+        say(
+            wrong,
+            "audience",
+            "must not be empty: tokens issued for other services would be accepted".to_owned(),
+        );
     }
     let source = match (&keys.jwks_file, &keys.jwks_url) {
         (Some(file), None) => match read(file).and_then(|text| Jwks::parse(&text)) {
@@ -233,11 +251,11 @@ pub(super) fn build_jwt(
             Some(JwksLocation::Url(url.clone()))
         }
         (None, Some(_)) => {
-            say(wrong, "jwks_url", "must be an address that starts with http:// or https://".to_owned());
+            say(wrong, "jwks_url", "must be an http:// or https:// URL".to_owned());
             None
         }
         (Some(_), Some(_)) | (None, None) => {
-            wrong.push(SettingProblem::new(&["jwt"], "needs one of `jwks_file` and `jwks_url`"));
+            wrong.push(SettingProblem::new(&["jwt"], "requires exactly one of `jwks_file` and `jwks_url`"));
             None
         }
     };
@@ -249,12 +267,12 @@ pub(super) fn build_jwt(
             Ok(algorithm) => algorithms.push(algorithm),
             Err(problem) => wrong.push(SettingProblem::new(
                 &["jwt", "algorithms", &index.to_string()],
-                format!("is not known: {problem}"),
+                format!("is not supported: {problem}"),
             )),
         }
     }
     if keys.resource.as_deref().is_some_and(|address| !is_http_url(address)) {
-        let why = "must be an address that starts with http:// or https://";
+        let why = "must be an http:// or https:// URL";
         wrong.push(SettingProblem::new(&["jwt", "resource"], why));
     }
     let limits = keys.limits.unwrap_or_default();

@@ -1,16 +1,16 @@
-//! Writing a file so that nobody ever sees half of it, and changing one so that two who do it at once both have their
-//! way.
+//! Atomic file writes, and a lock for read-modify-write changes to a file.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Writes the whole file or leaves it as it was. A link is followed; what the file allows stays.
+/// Replaces the content of a file atomically. Symbolic links are followed, and the permissions of
+/// the file are kept.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let allowed: Option<Permissions> = fs::metadata(&path).ok().map(|file| file.permissions());
     if allowed.as_ref().is_some_and(Permissions::readonly) {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"));
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only"));
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = folder(&path).join(format!(".{name}.{}.new", std::process::id()));
@@ -29,8 +29,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Holds the folder of a file, so that whoever else changes the file waits. It is let go of when this is dropped, or
-/// when the process ends.
+/// Locks the directory of a file, so that other processes that change the file wait. Dropping the
+/// returned file, or ending the process, releases the lock.
 pub(crate) fn lock_folder(path: &Path) -> io::Result<File> {
     let folder = File::open(folder(path))?;
     folder.lock()?;

@@ -1,4 +1,4 @@
-//! `[connections]` and `trusted_proxies`: how many connections there may be, as people write it.
+//! `[connections]` and `trusted_proxies`: limits on HTTP connections.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,20 +7,25 @@ use toolyard_serve::{ConnectionLimits, ProxyNetwork};
 use super::limits::SettingProblem;
 use super::values::ConfigDuration;
 
+/// Limits on HTTP connections.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct ConnectionKeys {
-    /// Connections at once, those for health checks not counted.
+    /// Maximum number of open connections, excluding those of `health_reserve`. Capped so that at
+    /// least a quarter of the process's file descriptors remain free for other uses. Default: 2048.
     total: Option<usize>,
-    /// Connections at once that have not carried an authenticated request.
+    /// Maximum number of open connections that have not carried an authenticated request. A new
+    /// connection replaces the oldest idle one. Default: 1024.
     unauthenticated: Option<usize>,
-    /// The same from one IPv4 address or one IPv6 /64 network.
+    /// Maximum number of unauthenticated connections from one IPv4 address or one IPv6 /64 network.
+    /// Trusted proxies are exempt. Default: 256.
     unauthenticated_per_address: Option<usize>,
-    /// Further connections that only answer `/health` and `/ready`.
+    /// Additional connections, reserved for requests to `/health` and `/ready`. Default: 32.
     health_reserve: Option<usize>,
-    /// How long a client may take to send the head of a request.
+    /// Maximum time for a client to send the head of a request. Default: 30s.
     head_timeout: Option<ConfigDuration>,
-    /// The same for unauthenticated connections while more than half of their number are open.
+    /// Replaces `head_timeout` for unauthenticated connections while more than half of the allowed
+    /// number is open. Default: 5s.
     pressed_head_timeout: Option<ConfigDuration>,
 }
 
@@ -64,11 +69,11 @@ impl ConnectionKeys {
     }
 }
 
-/// What is wrong with the addresses of proxies.
+/// Returns the invalid entries of `trusted_proxies`.
 pub(super) fn validate_proxies(proxies: &[String]) -> Vec<SettingProblem> {
     let parsed = proxies.iter().map(|text| text.parse::<ProxyNetwork>()).enumerate();
     let wrong = parsed.filter_map(|(at, parsed)| Some((at.to_string(), parsed.err()?)));
     wrong
-        .map(|(at, problem)| SettingProblem::new(&["trusted_proxies", &at], format!("is wrong: {problem}")))
+        .map(|(at, problem)| SettingProblem::new(&["trusted_proxies", &at], format!("is invalid: {problem}")))
         .collect()
 }

@@ -1,18 +1,19 @@
-//! What a new configuration changes about the servers, so that those it does not change are left alone.
+//! Compares the servers of two configurations, so that a reload restarts only those that changed.
 
 use toolyard_hub::SourceName;
 
 use super::{Config, ServerEntry};
 
+/// The servers that differ between two configurations.
 #[derive(Debug, Default, PartialEq)]
 pub struct ConfigDiff<'a> {
     pub added: Vec<&'a ServerEntry>,
     pub removed: Vec<&'a SourceName>,
-    /// As they are now.
+    /// The new entries.
     pub changed: Vec<&'a ServerEntry>,
 }
 
-/// Compares the servers of two configurations by name and by everything that is said of them.
+/// Compares the servers of two configurations by name and settings.
 pub fn diff<'a>(old: &'a Config, new: &'a Config) -> ConfigDiff<'a> {
     let mut diff = ConfigDiff::default();
     for entry in new.servers() {
@@ -32,7 +33,7 @@ fn find_server<'a>(config: &'a Config, name: &SourceName) -> Option<&'a ServerEn
 }
 
 impl ServerEntry {
-    /// The same for whoever runs it: that a mistake has moved to another line is no change.
+    /// Whether both entries behave the same. An error that moved to another line is not a change.
     fn is_equivalent(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Ready(one), Self::Ready(other)) => one == other,

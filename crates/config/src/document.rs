@@ -1,5 +1,6 @@
-//! A file that was read: its text, and which parts of it may be shown beside a problem. Every value is hidden, save the
-//! one that the problem is about, and that one too where the key says that it is nobody's business.
+//! The text of a configuration file and the excerpts shown with a problem. An excerpt hides all
+//! values except the one that the problem is about, and hides that one as well if its key can hold
+//! a secret.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +10,19 @@ use super::problem::{ConfigLocation, ConfigProblem, ProblemSeverity};
 use super::tree::decode_error::DecodeError;
 use super::tree::{ConfigNode, ConfigSyntaxError, ConfigValue, Span, json, toml};
 
-/// Below these keys nothing is shown but `${…}`.
+/// Keys whose values are never shown, except for `${…}` references.
 const PRIVATE: [&str; 24] = [
     "args",
     "auth_token",
     "baseUrl",
     "base_url",
-    // Here people write the token itself where its variable is asked for.
+    // Users sometimes write the token itself here, instead of the name of its variable.
     "bearerTokenEnv",
     "bearerTokenEnvVar",
     "bearer_token_env_var",
     "clientSecret",
     "client_secret",
-    // Here people write the token itself where its digest is asked for.
+    // Users sometimes write the token itself here, instead of its digest.
     "sha256",
     "CLIENT_SECRET",
     "default",
@@ -38,16 +39,17 @@ const PRIVATE: [&str; 24] = [
     "url",
     "username",
 ];
-/// Excerpts of longer lines are cut; there are configurations of one line.
+/// Maximum width of an excerpt. Some configurations consist of a single long line.
 const WIDEST: usize = 100;
-/// Bytes of a line that are looked at on either side of a problem.
+/// Number of bytes of a line that are considered before and after a problem.
 const NEAR: usize = 400;
 const HIDDEN: char = '…';
 
 pub(super) struct ConfigDocument {
     pub(super) path: PathBuf,
     text: String,
-    /// In the order of the text. None if it could not be read, so that nobody knows what is a value.
+    /// In the order of the text. `None` if the text could not be parsed, so that values are
+    /// unknown.
     leaves: Option<Vec<Leaf>>,
 }
 
@@ -56,7 +58,7 @@ struct Leaf {
     private: bool,
 }
 
-/// What a file is written in.
+/// The syntax of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Toml,
@@ -64,7 +66,7 @@ pub(super) enum Syntax {
 }
 
 impl ConfigDocument {
-    /// Reads a text. What is wrong with it comes as problems that show no secret.
+    /// Parses a text. Errors do not show secrets.
     pub(super) fn parse(
         path: &Path,
         text: &str,
@@ -110,7 +112,8 @@ impl ConfigDocument {
             .with_suggestion(fault.suggestion.clone())
     }
 
-    /// Where in a value a piece of text stands, or the value where it was written in another way.
+    /// Returns the span of `piece` within a value, or of the whole value if it is spelled
+    /// differently there.
     pub(super) fn span_within(&self, span: &Span, piece: &str) -> Span {
         let text = self.text.get(span.clone()).unwrap_or_default();
         text.find(piece).filter(|_| !piece.is_empty()).map_or_else(
@@ -132,7 +135,7 @@ impl ConfigDocument {
         }
     }
 
-    /// A line as it may be shown, and where the carets go.
+    /// Returns a line with hidden values and the position of the carets.
     fn excerpt(&self, start: usize, end: usize, span: &Span) -> (String, (usize, usize)) {
         let line = self.text[start..end].trim_end();
         let guess = RedactionGuess::for_line(line);
@@ -190,7 +193,8 @@ fn leaf_at(leaves: &[Leaf], at: usize) -> Option<&Leaf> {
     leaves[..after].last().filter(|leaf| leaf.span.contains(&at))
 }
 
-/// In a text that cannot be read, whatever could be a value is hidden and only the punctuation is shown.
+/// Hides everything that could be a value in a text that cannot be parsed. Only punctuation is
+/// shown.
 struct RedactionGuess {
     hidden_from: usize,
 }
@@ -230,7 +234,8 @@ fn collect_leaves(node: &ConfigNode, private: bool, leaves: &mut Vec<Leaf>) {
     }
 }
 
-/// The part of a long line around the caret; `cut` says on which sides there is more of it still.
+/// Returns the part of a long line around the caret. `cut` says whether the line continues on the
+/// left and on the right.
 fn window(line: &[char], caret: (usize, usize), cut: (bool, bool)) -> (String, (usize, usize)) {
     let (at, width) = caret;
     let from = if line.len() > WIDEST { at.saturating_sub(WIDEST / 3) } else { 0 };

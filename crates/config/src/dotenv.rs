@@ -1,4 +1,5 @@
-//! Files of environment variables: lines of `NAME=value`, as VS Code's `envFile` and everybody else's `.env`.
+//! Files of environment variables with lines of `NAME=value`, such as `.env` and VS Code's
+//! `envFile`.
 
 pub(super) fn parse(text: &str) -> impl Iterator<Item = (String, String)> {
     text.lines().filter_map(line)
@@ -20,7 +21,7 @@ fn value(text: &str) -> String {
         return rest.split('\'').next().unwrap_or_default().to_owned();
     }
     let Some(rest) = text.strip_prefix('"') else {
-        // A comment needs a space before it: a token may well have a # in it.
+        // A comment must follow a space, because a token can contain `#`.
         return text.split(" #").next().unwrap_or_default().trim_end().to_owned();
     };
     let mut value = String::new();

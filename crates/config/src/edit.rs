@@ -1,5 +1,4 @@
-//! Changes to a `toolyard.toml`. Whatever a change does not concern stays as it is: comments, order
-//! and blank lines.
+//! Edits `toolyard.toml` and preserves comments, order and blank lines.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,29 +13,29 @@ use super::atomic::{lock_folder, write_atomically};
 pub enum ConfigEditError {
     #[error("cannot {action} {}: {error}", path.display())]
     Io { action: &'static str, path: PathBuf, error: io::Error },
-    #[error("{} is no TOML: {message}", path.display())]
+    #[error("{} is not valid TOML: {message}", path.display())]
     Syntax { path: PathBuf, message: String },
-    #[error("`servers` is no table in this file")]
+    #[error("`servers` is not a table in this file")]
     ServersNotTable,
     #[error("`imports` is not a list in this file")]
     ImportsNotList,
-    #[error("there is a server {name} in {}", path.display())]
+    #[error("server `{name}` already exists in {}", path.display())]
     ServerExists { name: String, path: PathBuf },
-    #[error("there is no server {} in {}", clean_name(name), path.display())]
+    #[error("server `{}` does not exist in {}", clean_name(name), path.display())]
     UnknownServer {
         name: String,
         path: PathBuf,
-        /// The servers that the file has.
+        /// The servers in the file.
         known: Vec<String>,
     },
 }
 
-/// A server as it is written to a file, with its variables not yet replaced.
+/// A server to be written to a file. Variable references are not expanded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewServer {
     Url {
         url: String,
-        /// The value of the key `type`.
+        /// Value of the key `type`.
         transport: Option<String>,
         headers: Vec<(String, String)>,
     },
@@ -49,9 +48,9 @@ pub enum NewServer {
 }
 
 impl NewServer {
-    /// Makes sure that a program which is named by its place in `folder` is found from elsewhere too.
-    /// In the file of that folder this takes `cwd`, so that the folder can be moved and shared;
-    /// elsewhere it takes the absolute path.
+    /// Makes a program with a relative path independent of the current directory. If `file` is in
+    /// `folder`, this sets `cwd`, so that the directory can be moved and shared. Otherwise the path
+    /// becomes absolute.
     pub fn pin_program(&mut self, file: &Path, folder: &Path) {
         let Self::Command { program, cwd, .. } = self else { return };
         let here = folder.join(&*program);
@@ -130,7 +129,7 @@ pub fn set_server_enabled(path: &Path, name: &str, enabled: bool) -> Result<(), 
     })
 }
 
-/// Adds files to those that the file imports.
+/// Adds files to `imports`.
 pub fn add_imports(path: &Path, imports: &[String]) -> Result<(), ConfigEditError> {
     edit(path, |document| {
         let list = document.entry("imports").or_insert_with(|| value(Array::new()));
@@ -140,7 +139,8 @@ pub fn add_imports(path: &Path, imports: &[String]) -> Result<(), ConfigEditErro
     })
 }
 
-/// The files that a file imports, as it names them. None if it cannot be read.
+/// Returns the entries of `imports` as written in the file. The list is empty if the file cannot be
+/// read.
 pub fn read_imports(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let document: DocumentMut = text.parse().unwrap_or_default();
@@ -148,7 +148,7 @@ pub fn read_imports(path: &Path) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// Changes a file while nothing else does.
+/// Changes a file while holding the lock of its directory.
 fn edit(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut) -> Result<(), ConfigEditError>,
@@ -157,7 +157,7 @@ fn edit(
         move |error: io::Error| ConfigEditError::Io { action, path: path.to_owned(), error }
     };
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(cannot("make the folder of"))?;
+        std::fs::create_dir_all(folder).map_err(cannot("create the directory of"))?;
     }
     let _lock = lock_folder(path).map_err(cannot("change"))?;
     let text = match std::fs::read_to_string(path) {
@@ -175,14 +175,14 @@ fn edit(
 fn servers(document: &mut DocumentMut) -> Result<&mut dyn TableLike, ConfigEditError> {
     let item = document.entry("servers").or_insert_with(|| {
         let mut table = Table::new();
-        // `[servers.name]` says it all.
+        // Only `[servers.name]` is written, without a `[servers]` header.
         table.set_implicit(true);
         Item::Table(table)
     });
     item.as_table_like_mut().ok_or(ConfigEditError::ServersNotTable)
 }
 
-/// Sets a key and keeps the comment behind its value.
+/// Sets a key and keeps the comment after its value.
 fn set(table: &mut dyn TableLike, key: &str, to: bool) {
     let mut new = Value::from(to);
     if let Some(old) = table.get(key).and_then(Item::as_value) {
@@ -221,7 +221,8 @@ mod tests {
     fn a_change_that_fails_leaves_the_file_alone() {
         let scratch = Scratch::new();
         let path = scratch.path("toolyard.toml");
-        // One that is refused, in a file that would be written with an empty table of servers, and one of no TOML.
+        // The first change is refused in a file without a `servers` table, the second in a file
+        // with invalid TOML.
         for text in ["a = 1\n", "a = \n"] {
             std::fs::write(&path, text).unwrap();
             remove_server(&path, "b").unwrap_err();

@@ -1,17 +1,17 @@
-//! Environment variables and the current folder, as a value: the caller passes those of the process,
-//! and a test its own.
+//! Environment variables and the current directory as a value, so that tests can provide their own.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Where a configuration is read: the variables that it may refer to, and the current folder.
+/// The environment in which a configuration is read: the variables that it can refer to, and the
+/// current directory.
 pub struct Environment {
     variables: BTreeMap<String, String>,
     folder: PathBuf,
 }
 
-/// Without the variables, because half of all secrets are among them.
+/// Omits the variables because they can contain secrets.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Environment({})", self.folder.display())
@@ -28,7 +28,7 @@ impl Environment {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// The folder that relative paths start from.
+    /// Returns the directory that relative paths start from.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -37,25 +37,25 @@ impl Environment {
         self.variable("HOME").filter(|home| !home.is_empty()).map(Path::new)
     }
 
-    /// Where people keep their configurations.
+    /// Returns `$XDG_CONFIG_HOME`, or `~/.config`.
     pub fn config_home(&self) -> Option<PathBuf> {
-        let said = self.variable("XDG_CONFIG_HOME").map(Path::new).filter(|path| path.is_absolute());
-        said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".config")))
+        let directory = self.variable("XDG_CONFIG_HOME").map(Path::new).filter(|path| path.is_absolute());
+        directory.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".config")))
     }
 
-    /// Where people's programs keep what they could make again.
+    /// Returns `$XDG_CACHE_HOME`, or `~/.cache`.
     pub fn cache_home(&self) -> Option<PathBuf> {
-        let said = self.variable("XDG_CACHE_HOME").map(Path::new).filter(|path| path.is_absolute());
-        said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".cache")))
+        let directory = self.variable("XDG_CACHE_HOME").map(Path::new).filter(|path| path.is_absolute());
+        directory.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".cache")))
     }
 
-    /// Where people's programs keep what is not configuration.
+    /// Returns `$XDG_DATA_HOME`, or `~/.local/share`.
     pub fn data_home(&self) -> Option<PathBuf> {
-        let said = self.variable("XDG_DATA_HOME").map(Path::new).filter(|path| path.is_absolute());
-        said.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".local/share")))
+        let directory = self.variable("XDG_DATA_HOME").map(Path::new).filter(|path| path.is_absolute());
+        directory.map(Path::to_owned).or_else(|| self.home().map(|home| home.join(".local/share")))
     }
 
-    /// A path as it was written, with `~` for the home folder, seen from a folder.
+    /// Resolves a path relative to `from` and expands a leading `~`.
     pub fn resolve(&self, path: &str, from: &Path) -> PathBuf {
         let rest = path.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         match (rest, self.home()) {
@@ -64,7 +64,7 @@ impl Environment {
         }
     }
 
-    /// Variables whose names are near this one.
+    /// Returns the names of all variables, for suggestions.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.variables.keys().map(String::as_str)
     }

@@ -1,5 +1,6 @@
-//! `${VAR}`, `${VAR:-default}`, `${env:VAR}`, and what editors add: `${input:id}`, `${workspaceFolder}` and its
-//! relatives. Whatever else looks like a reference stays as it is; `$${` is a plain `${`.
+//! Expands `${VAR}`, `${VAR:-default}` and `${env:VAR}`, and in editor formats also `${input:id}`,
+//! `${workspaceFolder}` and related variables. Anything else that looks like a reference is left
+//! unchanged. `$${` is an escaped `${`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,18 +8,18 @@ use std::path::Path;
 
 use super::environment::Environment;
 
-/// What the texts of one file may refer to.
+/// Expands the references in the strings of one file.
 pub(super) struct VariableExpander<'a> {
     pub(super) environment: &'a Environment,
-    /// The folder that the file is about.
+    /// The project directory of the file.
     pub(super) folder: &'a Path,
-    /// Inputs that the file declares, with the default of those that have one.
+    /// Inputs that the file declares, with their defaults.
     pub(super) inputs: &'a BTreeMap<String, Option<String>>,
     pub(super) rule: ExpansionRule,
     pub(super) secrets: &'a SecretNames,
 }
 
-/// The variables that secrets are taken from, by name.
+/// Names of the variables that contain secrets.
 #[derive(Default)]
 pub(super) struct SecretNames(RefCell<BTreeSet<String>>);
 
@@ -34,24 +35,24 @@ impl SecretNames {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExpansionRule {
-    /// Texts mean what they say.
+    /// References are not expanded.
     Literal,
     Variables,
-    /// Also what only editors know.
+    /// Environment variables and editor variables.
     Editor,
 }
 
-/// A reference to something that is not there.
+/// A reference that cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingReference {
-    /// As it was written, for instance `${TOKEN}`.
+    /// As written in the file, for example `${TOKEN}`.
     pub(super) reference: String,
     pub(super) message: String,
     pub(super) suggestion: Option<String>,
 }
 
 impl VariableExpander<'_> {
-    /// A text with its references replaced, or everything that is missing.
+    /// Expands all references in a text, or returns those that cannot be resolved.
     pub(super) fn expand(&self, text: &str) -> Result<String, Vec<MissingReference>> {
         if self.rule == ExpansionRule::Literal {
             return Ok(text.to_owned());
@@ -83,7 +84,7 @@ impl VariableExpander<'_> {
         if missing.is_empty() { Ok(done) } else { Err(missing) }
     }
 
-    /// The same for a text that may hold a secret: the variables in it are remembered.
+    /// Expands a text that can contain a secret, and records the names of its variables.
     pub(super) fn expand_secret(&self, text: &str) -> Result<String, Vec<MissingReference>> {
         if self.rule != ExpansionRule::Literal {
             self.record_secrets(text);
@@ -91,7 +92,7 @@ impl VariableExpander<'_> {
         self.expand(text)
     }
 
-    /// Remembers every variable that a text refers to, those in defaults included.
+    /// Records every variable that a text refers to, including those in defaults.
     fn record_secrets(&self, text: &str) {
         let mut rest = text;
         while let Some(at) = rest.find("${") {
@@ -108,25 +109,26 @@ impl VariableExpander<'_> {
         }
     }
 
-    /// The value of a variable that a key names outright, because it is a secret.
+    /// Returns the value of a variable that a key names directly, and records it as a secret.
     pub(super) fn variable(&self, name: &str) -> Result<String, MissingReference> {
         self.secrets.add(name);
         if let Some(value) = self.environment.variable(name) {
             return Ok(value.to_owned());
         }
-        // Whoever wrote the token itself here must not find it in a log.
+        // Users sometimes write the token itself here. It must not appear in a log.
         let usual = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
         if name.chars().all(usual) {
             return Err(self.unset_variable(name, name));
         }
         Err(MissingReference {
             reference: String::new(),
-            message: "the environment variable that is named here is not set".to_owned(),
-            suggestion: Some("name the variable here, not its value".to_owned()),
+            message: "the environment variable named here is not set".to_owned(),
+            suggestion: Some("enter the name of the variable, not its value".to_owned()),
         })
     }
 
-    /// What stands between the braces; nothing if that is no reference of ours.
+    /// Returns the value of a reference, or `None` if the text between the braces is not a known
+    /// reference.
     fn look_up(&self, inside: &str) -> Result<Option<String>, Vec<MissingReference>> {
         if let Some((name, default)) =
             inside.split_once(":-").filter(|(name, _)| is_name(strip_env_prefix(name)))
@@ -165,9 +167,9 @@ impl VariableExpander<'_> {
         match kind {
             "input" => Some(self.input(id, reference)),
             "command" | "config" | "file" => Some(Err(MissingReference {
-                message: format!("{reference} is known to an editor only"),
+                message: format!("`{reference}` can be resolved only by an editor"),
                 reference,
-                suggestion: Some("an environment variable can be referred to as ${NAME}".to_owned()),
+                suggestion: Some("use an environment variable: ${NAME}".to_owned()),
             })),
             _ => None,
         }
@@ -177,9 +179,9 @@ impl VariableExpander<'_> {
         let variable = input_variable(id);
         let given = self.environment.variable(&variable).map(str::to_owned);
         given.or_else(|| self.inputs.get(id).cloned().flatten()).ok_or_else(|| MissingReference {
-            message: format!("input {id} is not given, and nobody can be asked for it"),
+            message: format!("input `{id}` has no value"),
             reference,
-            suggestion: Some(format!("set the environment variable {variable}")),
+            suggestion: Some(format!("set the environment variable `{variable}`")),
         })
     }
 
@@ -187,16 +189,16 @@ impl VariableExpander<'_> {
         let near = super::problem::did_you_mean(name, self.environment.names());
         MissingReference {
             reference: reference.to_owned(),
-            message: format!("the environment variable {name} is not set"),
+            message: format!("the environment variable `{name}` is not set"),
             suggestion: near.or_else(|| {
                 (self.rule != ExpansionRule::Literal && reference.starts_with("${"))
-                    .then(|| format!("set it, or give a default: ${{{name}:-…}}"))
+                    .then(|| format!("set it, or add a default: `${{{name}:-…}}`"))
             }),
         }
     }
 }
 
-/// The variable that stands for an input of an editor.
+/// Returns the name of the environment variable that provides an editor input.
 fn input_variable(id: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("INPUT_{}", id.chars().map(letter).collect::<String>())
@@ -212,7 +214,8 @@ fn is_name(name: &str) -> bool {
         && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Where the reference at the start of a text ends; its default may hold others.
+/// Returns the end of the reference at the start of a text. Its default can contain other
+/// references.
 fn find_closing_brace(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, letter) in text.char_indices() {

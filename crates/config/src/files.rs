@@ -1,4 +1,4 @@
-//! The files that a configuration was read from, each with what it looked like then.
+//! Reads configuration files and records a snapshot of each, to detect later changes.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file that was looked for, and what it looked like just before it was read.
+/// The path of a file and its state just before it was read. The file can be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileSnapshot {
     pub(crate) path: PathBuf,
     pub(crate) stamp: FileStamp,
 }
 
-/// Tells one version of a file from another.
+/// Identifies a version of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileStamp {
     Absent,
@@ -32,16 +32,16 @@ impl FileStamp {
     }
 }
 
-/// Reads files and remembers them.
+/// Reads files and records their snapshots.
 #[derive(Default)]
 pub(super) struct ConfigFileReader {
     snapshots: RefCell<Vec<FileSnapshot>>,
-    /// The only files there are, where the disk is not to be read.
+    /// If set, the only files that exist. The disk is not read.
     in_memory: Option<BTreeMap<PathBuf, String>>,
 }
 
 impl ConfigFileReader {
-    /// These files and no others: fuzz targets must not read what a file names.
+    /// Creates a reader with a fixed set of files, for fuzz targets.
     pub(super) fn in_memory(files: BTreeMap<PathBuf, String>) -> Self {
         Self { in_memory: Some(files), ..Self::default() }
     }
@@ -50,19 +50,20 @@ impl ConfigFileReader {
         if let Some(held) = &self.in_memory {
             return held.get(path).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into());
         }
-        // Looked at before it is read: a change in between is then seen as one, never missed.
+        // The stamp is taken before reading, so that a concurrent change is detected later and
+        // never missed.
         let stamp = FileStamp::read(path);
         let mut seen = self.snapshots.borrow_mut();
         if seen.iter().all(|file| file.path != path) {
             seen.push(FileSnapshot { path: path.to_owned(), stamp });
         }
-        // Read no further than allowed: the size of a device or a pipe says nothing about what comes out of it.
+        // The read is limited because the reported size of a device or a pipe is meaningless.
         let mut bytes = Vec::new();
         File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > LARGEST {
-            return Err(std::io::Error::other("it is too large for a configuration"));
+            return Err(std::io::Error::other("the file exceeds the limit of 256 MiB"));
         }
-        String::from_utf8(bytes).map_err(|_| std::io::Error::other("it is not UTF-8"))
+        String::from_utf8(bytes).map_err(|_| std::io::Error::other("the file is not valid UTF-8"))
     }
 
     pub(super) fn into_snapshots(self) -> Vec<FileSnapshot> {
@@ -70,5 +71,5 @@ impl ConfigFileReader {
     }
 }
 
-/// Some assistants keep their whole history in the file that names their servers.
+/// Large, because some assistants store their entire history in the file that lists their servers.
 const LARGEST: u64 = 256 * 1024 * 1024;

@@ -1,4 +1,5 @@
-//! The forms in which servers are written down, ours and other people's: told apart by what is in the file.
+//! Configuration formats: Toolyard's own and those of other programs. A format is detected by the
+//! content of the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,19 @@ use super::tree::{ConfigKey, ConfigNode};
 mod codex;
 mod json;
 
-/// Who wrote the file.
+/// The format of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConfigFormat {
     Toolyard,
     /// Codex: `[mcp_servers.NAME]`.
     Codex,
-    /// `mcpServers`: Claude, Cursor, Windsurf, Gemini and most others.
+    /// `mcpServers`: Claude, Cursor, Windsurf, Gemini and most other clients.
     McpServers,
     /// VS Code: `servers`, with `inputs`.
     VsCode,
 }
 
-/// What a file is written in, by its name, else by how it begins.
+/// Detects the syntax of a file by its extension, or else by its first character.
 pub(super) fn detect_syntax(path: &Path, text: &str) -> Syntax {
     let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
     match extension.as_deref() {
@@ -35,7 +36,7 @@ pub(super) fn detect_syntax(path: &Path, text: &str) -> Syntax {
     }
 }
 
-/// The form of a file; nothing if it is JSON that names no servers.
+/// Detects the format of a file. Returns `None` for JSON without servers.
 pub(super) fn detect_format(syntax: Syntax, root: &ConfigNode) -> Option<ConfigFormat> {
     match syntax {
         Syntax::Toml if root.get("mcp_servers").is_some() && root.get("servers").is_none() => {
@@ -49,7 +50,7 @@ pub(super) fn detect_format(syntax: Syntax, root: &ConfigNode) -> Option<ConfigF
 }
 
 impl ConfigFormat {
-    /// The tables of servers in a file, the ones that win last.
+    /// Returns the server tables of a file in ascending order of precedence.
     pub(super) fn tables<'a>(self, root: &'a ConfigNode, folder: &Path) -> Vec<&'a ConfigNode> {
         let table = match self {
             Self::Toolyard => root.get("servers"),
@@ -57,13 +58,13 @@ impl ConfigFormat {
             Self::McpServers => root.get("mcpServers"),
             Self::VsCode => vs_code(root).get("servers"),
         };
-        // Claude keeps the servers of single projects in the file for all of them.
+        // `~/.claude.json` also contains the servers of individual projects.
         let project = || root.get("projects")?.get(folder.to_str()?)?.get("mcpServers");
         let own = if self == Self::McpServers { project() } else { None };
         table.into_iter().chain(own).collect()
     }
 
-    /// What texts may refer to.
+    /// Returns which references are expanded in this format.
     pub(super) fn rule(self) -> ExpansionRule {
         match self {
             Self::Toolyard => ExpansionRule::Variables,
@@ -72,7 +73,7 @@ impl ConfigFormat {
         }
     }
 
-    /// Inputs that the file declares, with the default of those that have one.
+    /// Returns the inputs that the file declares, with their defaults.
     pub(super) fn inputs(self, root: &ConfigNode) -> BTreeMap<String, Option<String>> {
         match self {
             Self::VsCode => vs_code(root).get("inputs").map(json::inputs).unwrap_or_default(),
@@ -80,7 +81,7 @@ impl ConfigFormat {
         }
     }
 
-    /// The keys of one server, in our words.
+    /// Decodes one server into Toolyard's own keys.
     pub(super) fn decode_server(self, node: &ConfigNode) -> (ServerKeys, DecodeReport) {
         let (keys, mut findings) = match self {
             Self::Toolyard => decode(node, &[]),
@@ -97,7 +98,7 @@ impl ConfigFormat {
         (keys.unwrap_or_default(), findings)
     }
 
-    /// Keys that are right where they are and that we have no use for.
+    /// Whether a key is valid in this format and irrelevant to Toolyard.
     fn is_ignored_key(self, key: &ConfigKey) -> bool {
         let known: &[&str] = match self {
             Self::Toolyard => &[],
@@ -108,7 +109,8 @@ impl ConfigFormat {
     }
 }
 
-/// The folder that a file is about: the one it is in, or the one around an editor's own folder.
+/// Returns the project directory of a file: the directory that contains it, or the parent of an
+/// editor's directory such as `.vscode`.
 pub(super) fn project_folder(path: &Path, started_in: &Path) -> PathBuf {
     let path = started_in.join(path);
     let folder = path.parent().unwrap_or(started_in);
@@ -120,7 +122,8 @@ pub(super) fn project_folder(path: &Path, started_in: &Path) -> PathBuf {
     }
 }
 
-/// VS Code's own file, or its settings, where the same is one level down.
+/// Returns the table with `servers`: the root of `mcp.json`, or the key `mcp` of VS Code's
+/// settings.
 fn vs_code(root: &ConfigNode) -> &ConfigNode {
     match root.get("mcp") {
         Some(below) if below.is_table() && root.get("servers").is_none() => below,

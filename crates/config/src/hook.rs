@@ -1,4 +1,4 @@
-//! `[[hooks]]`: endpoints that are asked before calls and told afterwards.
+//! `[[hooks]]`: HTTP endpoints that are called before and after tool calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,29 +18,31 @@ use super::values::{ConfigDuration, ScalarText};
 
 const USUAL_TIME: Duration = Duration::from_secs(5);
 
-/// An HTTP endpoint that gets calls as JSON. It may hold secrets, so there is no `Debug`.
+/// An HTTP endpoint that receives calls as JSON.
+// Not `Debug`: URLs and headers can contain secrets.
 #[derive(Deserialize, JsonSchema)]
 #[serde(expecting = "a table")]
 pub(super) struct HookKeys {
-    /// The address that calls are posted to. Variables are replaced.
+    /// URL that calls are posted to. Variables are expanded. Required.
     url: String,
-    /// What it is called in messages; the host of its address if this is not said.
+    /// Name of the hook in messages. Default: the host of `url`.
     name: Option<String>,
-    /// Headers for every request to it. Variables are replaced.
+    /// HTTP headers of every request to the hook. Variables are expanded. Default: none.
     #[serde(default)]
     headers: BTreeMap<String, ScalarText>,
-    /// When it is spoken to: `before` if this is not said.
+    /// Events that the hook receives. Default: ["before"].
     events: Option<Vec<HookEvent>>,
-    /// Globs over the full names of the tools that it is for; all if this is not said.
+    /// Glob patterns of the full tool names that the hook applies to. Default: all tools.
     tools: Option<Vec<String>>,
-    /// How long it may take.
+    /// Maximum time for the hook to respond. Default: 5s.
     timeout: Option<ConfigDuration>,
-    /// What becomes of a call when it does not answer: `closed`, the call is refused; `open`, it goes on.
+    /// What happens to a call if the hook fails or responds with an invalid answer. `closed`: the
+    /// call is refused. `open`: the call proceeds. Default: "closed".
     #[serde(default)]
     on_failure: HookFailurePolicy,
 }
 
-/// What the hooks mean, and what is wrong with them.
+/// Builds the hooks and appends invalid settings to `wrong`.
 pub(super) fn build_hooks(
     keys: Vec<HookKeys>,
     references: &VariableExpander<'_>,
@@ -54,7 +56,7 @@ pub(super) fn build_hooks(
             Err(missing) => {
                 let place = [&["hooks", index.as_str()], place].concat();
                 wrong.extend(missing.into_iter().map(|missing| {
-                    SettingProblem::new(&place, format!("cannot be had: {}", missing.message))
+                    SettingProblem::new(&place, format!("cannot be expanded: {}", missing.message))
                 }));
                 None
             }
@@ -68,10 +70,7 @@ pub(super) fn build_hooks(
         let place = |key: &'static str| ["hooks", index.as_str(), key];
         let parsed = url.as_deref().filter(|url| is_http_url(url)).and_then(|url| Url::parse(url).ok());
         if url.is_some() && parsed.is_none() {
-            wrong.push(SettingProblem::new(
-                &place("url"),
-                "must be an address that starts with http:// or https://",
-            ));
+            wrong.push(SettingProblem::new(&place("url"), "must be an http:// or https:// URL"));
         }
         let mut map = HeaderMap::new();
         for (name, value) in headers {
@@ -79,14 +78,14 @@ pub(super) fn build_hooks(
                 (Ok(name), Ok(value)) => drop(map.insert(name, value)),
                 _ => wrong.push(SettingProblem::new(
                     &place("headers"),
-                    format!("has something that is no header: {name:?}"),
+                    format!("contains an invalid header: {name:?}"),
                 )),
             }
         }
         if keys.events.as_ref().is_some_and(Vec::is_empty) {
             wrong.push(SettingProblem::new(
                 &place("events"),
-                "must name at least one of before, after and error",
+                "must contain at least one of before, after and error",
             ));
         }
         let Some(url) = parsed else { continue };

@@ -1,6 +1,7 @@
-//! What an address and a header may look like. Checked here, so that the message has a place in a file.
+//! Syntax checks of URLs and headers. They run while the configuration is loaded, so that errors
+//! can point to a location in the file.
 
-/// Whether this is an address that starts with `http://` or `https://` and names a host.
+/// Whether `text` is an `http://` or `https://` URL with a host.
 pub fn is_http_url(text: &str) -> bool {
     let rest = ["http://", "https://"].iter().find_map(|scheme| {
         let (start, rest) = text.split_at_checked(scheme.len())?;
@@ -15,7 +16,7 @@ pub fn is_http_url(text: &str) -> bool {
 
 fn has_valid_port(host: &str) -> bool {
     match host.rsplit_once(':') {
-        // The colons of an address in brackets are its own.
+        // Colons inside the brackets belong to the IPv6 address.
         Some((_, port)) if !port.contains(']') => port.is_empty() || port.parse::<u16>().is_ok(),
         _ => true,
     }
@@ -30,15 +31,16 @@ pub(super) fn is_header_value(value: &str) -> bool {
     value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f))
 }
 
-/// A header as people write it on a command line: `Name: value`. The value is not repeated, because it may be a secret.
+/// Parses a header from the command line, such as `Name: value`. Errors do not contain the value
+/// because it can be a secret.
 pub fn parse_header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once([':', '=']).ok_or("a header is written as `Name: value`")?;
+    let (name, value) = text.split_once([':', '=']).ok_or("invalid header, expected `Name: value`")?;
     let (name, value) = (name.trim(), value.trim());
     if !is_header_name(name) {
-        return Err(format!("{name:?} is no name of a header"));
+        return Err(format!("{name:?} is not a valid header name"));
     }
     if !is_header_value(value) {
-        return Err(format!("the header {name} has a character that headers cannot have"));
+        return Err(format!("the value of the header `{name}` contains a character that is not allowed"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -1,6 +1,7 @@
-//! The keys of `toolyard.toml`: the top level and servers here, every other section in its own file (`limits.rs`,
-//! `programs.rs`, …). The reader, `docs/toolyard.schema.json` and the check of `docs/config.md` are made from these types.
-//! What has secrets in it has no `Debug`.
+//! The keys of `toolyard.toml`. The top level and `[servers]` are defined here, every other section
+//! in its own file (`limits.rs`, `programs.rs`, …). The decoder, `docs/toolyard.schema.json` and
+//! `docs/reference/configuration.md` are derived from these types, so their doc comments are user
+//! documentation. Types that can hold secrets do not implement `Debug`.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use super::transport::TransportKind;
 use super::values::{ConfigDuration, OutputSchemasKey, PermissionKeys, ScalarText, TextList};
 use toolyard_tester::{TesterSettings, TesterSharing};
 
+/// Authentication of HTTP clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthMode {
@@ -27,59 +29,73 @@ pub enum AuthMode {
     None,
 }
 
-/// The configuration of Toolyard, `toolyard.toml`. Every key is optional.
+/// Configuration of Toolyard (`toolyard.toml`). Every key is optional.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 #[schemars(title = "toolyard.toml")]
 pub(super) struct ConfigKeys {
-    /// The address to listen on; a port alone is one of 127.0.0.1, and port 0 picks a free one.
+    /// Address and port to listen on. A port alone binds to 127.0.0.1, and port 0 picks a free
+    /// port. Default: "127.0.0.1:8080".
     pub(super) listen: Option<ListenAddress>,
-    /// Who may come in: whoever has the token, or everybody on this machine.
+    /// Authentication of HTTP clients. `token`: every request needs a bearer token. `none`: no
+    /// authentication; allowed on loopback addresses only, and for web pages only from the yard's
+    /// own origin and those in `origins`. Default: "token".
     pub(super) auth: Option<AuthMode>,
-    /// Host names, beside the loopback ones, under which this server is reached.
+    /// Host names, in addition to the loopback names, that the `Host` header may contain. Default:
+    /// none.
     pub(super) hosts: Option<Vec<String>>,
-    /// Origins whose pages may use this server.
+    /// Web origins that may use this server from a browser (CORS). Default: none.
     pub(super) origins: Option<Vec<String>>,
-    /// IP addresses and networks of reverse proxies: the addresses that they forward count instead of their own.
+    /// IP addresses and networks, such as "10.0.0.0/8", of trusted reverse proxies. For their
+    /// connections, the client address is the rightmost address in `X-Forwarded-For` (else
+    /// `Forwarded`) that is not a trusted proxy. Default: none.
     pub(super) trusted_proxies: Option<Vec<String>>,
-    /// What the holder of the token may do; everything if this is not said.
+    /// Permissions of the owner, that is, the holder of the token from `--token`, `TOOLYARD_TOKEN`
+    /// or the startup message. Default: all permissions.
     pub(super) permissions: Option<Vec<String>>,
-    /// Who may come in beside the owner, with tokens.
+    /// Bearer tokens of callers other than the owner. Default: none.
     pub(super) tokens: Option<Vec<TokenKeys>>,
-    /// Who may come in beside the owner, with JWTs.
+    /// Accepts JWTs of one issuer as bearer tokens. Default: JWTs are not accepted.
     pub(super) jwt: Option<JwtKeys>,
-    /// Endpoints that are asked before calls and told afterwards.
+    /// HTTP endpoints that are called before and after tool calls, in the given order. Default:
+    /// none.
     pub(super) hooks: Option<Vec<HookKeys>>,
-    /// One line of JSON for every call.
+    /// Audit log: one line of JSON for each call. Default: no audit log.
     pub(super) audit: Option<AuditKeys>,
-    /// Past calls in a database, for those who ask.
+    /// Call history in a SQLite database. The presence of this table enables it. Default: no
+    /// history.
     pub(super) history: Option<HistoryKeys>,
-    /// Whether the embedded demo tools are served too.
+    /// Whether to serve the built-in demo tools as well. Default: false, or true if there is no
+    /// configuration file.
     pub(super) demo: Option<bool>,
-    /// Other files to read servers from, in any of the forms that are known. A server of the same name in this file wins.
+    /// Other files to read servers from, in any supported format. Relative to the directory of this
+    /// file; `~` is the home directory. Later imports override earlier ones, and servers in this
+    /// file override imported servers of the same name. Default: none.
     pub(super) imports: Option<Vec<String>>,
-    /// Whether results are checked against the output schemas of their tools.
+    /// Whether tool results are validated against the output schema of the tool. Default: "off".
     pub(super) check_results: Option<CheckKey>,
-    /// Limits of the yard.
+    /// Limits that apply to the whole yard.
     pub(super) limits: LimitKeys,
-    /// How many connections there may be.
+    /// Limits on HTTP connections.
     pub(super) connections: ConnectionKeys,
-    /// The tools that test other servers.
+    /// Settings of the tester tools.
     pub(super) tester: TesterKeys,
-    /// Scripts over all tools, in a sandbox.
+    /// Python programs that call tools from a sandbox.
     pub(super) programs: ProgramKeys,
-    /// MCP servers and OpenAPI documents by name.
-    #[allow(dead_code, reason = "each server is read on its own, so that one mistake costs one server")]
+    /// MCP servers and OpenAPI documents, by name. Default: none.
+    #[allow(dead_code, reason = "servers are decoded separately, so that an error affects only one of them")]
     pub(super) servers: BTreeMap<String, ServerKeys>,
 }
 
-/// The tools that test other servers.
+/// Settings of the tester tools, which connect to and test other MCP servers.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub struct TesterKeys {
-    /// How long a server may take to connect, and to answer with a list. One of this configuration has its own.
+    /// Maximum time to connect to a server and for each list request. Servers of this configuration
+    /// use their own timeouts. Default: 30s.
     connect_timeout: Option<ConfigDuration>,
-    /// How long a call may be silent. A server of this configuration has its own.
+    /// Maximum time without a response or progress notification during a call. Servers of this
+    /// configuration use their own timeouts. Default: 120s.
     call_timeout: Option<ConfigDuration>,
 }
 
@@ -101,100 +117,127 @@ impl TesterKeys {
     }
 }
 
-/// One server: a `command` to start, a `url` to connect to, or an `openapi` document.
+/// A server: exactly one of `command` (a process to start), `url` (a remote server) and `openapi`
+/// (an OpenAPI document).
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct ServerKeys {
-    /// The program to start. `${VAR}`, `${VAR:-default}` and `${env:VAR}` are replaced.
+    /// Program to start as an MCP server over stdio. Variables (`${VAR}`, `${VAR:-default}`,
+    /// `${env:VAR}`) are expanded. Default: none.
     pub(super) command: Option<String>,
-    /// The arguments of the program. Variables are replaced.
+    /// Arguments of `command`. Variables are expanded. Default: none.
     pub(super) args: Option<Vec<ScalarText>>,
-    /// Environment variables for the program, beside those that it inherits. Variables are replaced.
+    /// Environment variables of the process, in addition to the inherited ones. Variables are
+    /// expanded. Default: none.
     pub(super) env: Option<BTreeMap<String, Option<ScalarText>>>,
-    /// A file of lines `NAME=value` with more environment variables; those in `env` win.
+    /// File with further environment variables, one `NAME=value` per line. Variables in `env`
+    /// override it. Relative to the directory of this file. Default: none.
     pub(super) env_file: Option<String>,
-    /// Whether the program inherits every environment variable of this process, and not only those that programs need to
-    /// run. Secrets of other servers are among them.
+    /// Whether the process inherits all environment variables of Toolyard, which can include
+    /// secrets of other servers. If false, it inherits only the variables that programs commonly
+    /// need to run. Default: false.
     pub(super) inherit_env: Option<bool>,
-    /// The folder that the program starts in; `~` is the home folder. Seen from the folder of this file.
+    /// Working directory of the process. Relative to the directory of this file; `~` is the home
+    /// directory. Default: the working directory of Toolyard.
     pub(super) cwd: Option<String>,
-    /// The address of the server. Variables are replaced.
+    /// URL of the MCP server. Variables are expanded. Default: none.
     pub(super) url: Option<String>,
-    /// An OpenAPI document whose operations become tools: a file, seen from the folder of this file, or an address.
-    /// Variables are replaced.
+    /// OpenAPI document whose operations become tools: a file, relative to the directory of this
+    /// file, or a URL. Variables are expanded. Default: none.
     pub(super) openapi: Option<String>,
-    /// Where the operations of the document are, whatever it says. Variables are replaced.
+    /// Base URL of all operations of the OpenAPI document, regardless of the document's `servers`.
+    /// Credentials are then sent to this URL only. Variables are expanded. Default: the document's
+    /// `servers`.
     pub(super) base_url: Option<String>,
-    /// Values for the variables in the document's addresses. Variables of the environment are replaced.
+    /// Values of the server variables in the OpenAPI document. Environment variables are expanded.
+    /// Default: the defaults in the document.
     pub(super) variables: Option<BTreeMap<String, ScalarText>>,
-    /// Hosts that the document may name though they are private, with or without a port.
+    /// Private, loopback or link-local hosts that the OpenAPI document may refer to, as `host` or
+    /// `host:port`. Default: none.
     pub(super) allow_hosts: Option<Vec<String>>,
-    /// How to prove who we are, by the name of the document's security scheme.
+    /// Credentials for the OpenAPI document, by the name of its security scheme: `token`, or
+    /// `username` and `password`, or `client_id` and `client_secret`. Default: none.
     pub(super) auth: Option<BTreeMap<String, SchemeKeys>>,
-    /// What becomes of calls that need a security scheme for which nothing is configured.
+    /// What happens to calls that need a security scheme without configured credentials. Default:
+    /// "refuse".
     pub(super) missing_auth: Option<MissingAuthKey>,
-    /// Which operations of the document become tools; all of them if this is not said.
+    /// Operations of the OpenAPI document that become tools. An operation must match every list that
+    /// is present. Default: all.
     pub(super) include: Option<FilterKeys>,
-    /// Which operations of the document do not, whatever `include` says.
+    /// Operations of the OpenAPI document that do not become tools. One matching list is enough.
+    /// Takes precedence over `include`. Default: none.
     pub(super) exclude: Option<FilterKeys>,
-    /// Names for tools, by operationId, by `METHOD /path`, or by the name that the tool would have.
+    /// Names of tools of the OpenAPI document, by operationId, by `METHOD /path`, or by the
+    /// generated tool name. Default: none.
     pub(super) rename: Option<BTreeMap<String, String>>,
-    /// Descriptions for tools, by the same keys.
+    /// Descriptions of tools of the OpenAPI document, by the same keys as `rename`. Default: none.
     pub(super) describe: Option<BTreeMap<String, String>>,
-    /// Whether the document's tools say what they answer, or `"lenient"`: only that it is an object.
+    /// Whether tools of the OpenAPI document declare an output schema. "lenient" declares a schema
+    /// that accepts any object. Default: true.
     pub(super) output_schemas: Option<OutputSchemasKey>,
-    /// How much room one tool of the document may take.
+    /// Size limits of the tools of the OpenAPI document.
     pub(super) budgets: Option<BudgetKeys>,
-    /// Where references of the document to other documents may lead.
+    /// Where `$ref`s of the OpenAPI document to other documents may point. Default: "files".
     pub(super) references: Option<ReferencesKey>,
-    /// Whether the document's tools are on the list that clients read; if not, they are found by searching.
+    /// Whether `tools/list` includes the tools of the OpenAPI document. If false, clients find them
+    /// by searching and can still call them by name. Default: true.
     pub(super) listed: Option<bool>,
-    /// The largest answer that is read from the document's servers, in bytes.
+    /// Maximum size, in bytes, of a response from the API of the OpenAPI document. Default:
+    /// 8388608.
     pub(super) max_answer_bytes: Option<usize>,
-    /// How often a document at an address is asked for anew; a file is watched.
+    /// Interval at which an OpenAPI document at a URL is fetched again. Local files are watched
+    /// instead. Default: 5m.
     pub(super) reload_every: Option<ConfigDuration>,
-    /// Headers for every request to the address. Variables are replaced.
+    /// HTTP headers of every request to the server. Variables are expanded. Default: none.
     pub(super) headers: Option<BTreeMap<String, Option<ScalarText>>>,
-    /// How to speak to the server; clear from `command` or `url` if this is not said.
+    /// Transport of the server. Default: "stdio" for a `command`; for a `url` "http", which falls
+    /// back to HTTP+SSE.
     #[serde(rename = "type")]
     pub(super) kind: Option<TransportKind>,
-    /// Whether the server is started.
+    /// Whether to start or connect to the server. Default: true.
     pub(super) enabled: Option<bool>,
-    /// Globs over the names of its tools; all of them if this is not said.
+    /// Glob patterns (`*`, `?`) of the tool names to offer. Default: all tools.
     pub(super) enabled_tools: Option<Vec<String>>,
-    /// Globs over the names of its tools that are not offered, whatever `enabled_tools` says.
+    /// Glob patterns of the tool names not to offer. Takes precedence over `enabled_tools`.
+    /// Default: none.
     pub(super) disabled_tools: Option<Vec<String>>,
-    /// The name that the server has in this yard, if not the name of its table.
+    /// Name of the server in this yard. Default: the name of its table.
     pub(super) alias: Option<String>,
-    /// Permissions that a caller needs, all of them: a list, or a table from globs over tool names to lists.
+    /// Permissions that a caller needs, all of them: a list for everything that the server offers,
+    /// or a table from glob patterns of tool names to lists. Default: none.
     pub(super) permissions: Option<PermissionKeys>,
-    /// The era of the protocol that the server is spoken to in; found out by asking if this is not said.
+    /// Protocol era to use with the server. Default: negotiated with the server.
     pub(super) era: Option<EraKey>,
-    /// Whether clients share one session with the server.
+    /// Whether clients share one session with the server. Default: "auto".
     pub(super) sessions: Option<SessionsKey>,
-    /// How long the server may take to connect and list what it offers.
+    /// Maximum time to connect and to list what the server offers. Default: 30s.
     pub(super) start_timeout: Option<ConfigDuration>,
-    /// How long a call may be silent; progress starts the clock anew.
+    /// Maximum time without a response or progress notification during a call. For an OpenAPI
+    /// document, the maximum duration of a call. Default: 2m.
     pub(super) call_timeout: Option<ConfigDuration>,
     /// Limits of this server, for all callers together.
     pub(super) limits: Option<BoundKeys>,
-    /// Whether its results are checked against the output schemas of its tools.
+    /// Whether results of this server are validated against the output schema of the tool. Default:
+    /// the top-level `check_results`.
     pub(super) check_results: Option<CheckKey>,
-    /// Headers of our own callers that are handed on to the server.
+    /// Names of request headers to forward from the caller to the server. Default: none.
     pub(super) forward_headers: Option<Vec<String>>,
-    /// The environment variable that holds a bearer token for the server.
+    /// Name of the environment variable that holds the bearer token for the server. Default: none.
     pub(super) bearer_token_env_var: Option<String>,
-    /// How to authorise with OAuth, beyond what the server says about itself.
+    /// OAuth settings, in addition to what the server advertises. Default: discovered when the
+    /// server requires authorization.
     pub(super) oauth: Option<OAuthKeys>,
-    /// Headers whose values are in environment variables. Only Codex says it like this.
+    /// Headers whose values are in environment variables. Only the Codex format can express this.
     #[serde(skip)]
     pub(super) header_variables: BTreeMap<String, String>,
-    /// Environment variables of this process that the program is given. Only Codex says it like this.
+    /// Environment variables of this process that the program inherits. Only the Codex format can
+    /// express this.
     #[serde(skip)]
     pub(super) passed_variables: Vec<String>,
 }
 
-/// `off`: results are not looked at; `warn`: they go out as they are, with a word; `enforce`: the call fails instead.
+/// `off`: results are not validated. `warn`: an invalid result is passed on unchanged, with a
+/// warning. `enforce`: the call fails.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CheckKey {
@@ -213,7 +256,7 @@ impl From<CheckKey> for ResultCheck {
     }
 }
 
-/// `legacy`: versions up to 2025-11-25, with `initialize`; `modern`: 2026-07-28 and later.
+/// `legacy`: versions up to 2025-11-25, with `initialize`. `modern`: 2026-07-28 and later.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum EraKey {
@@ -221,8 +264,9 @@ pub(super) enum EraKey {
     Modern,
 }
 
-/// `auto`: clients share a session until the server asks something that cannot be told whose it is; `shared`: they
-/// always do; `per-client`: each client has its own.
+/// `auto`: clients share a session until the server sends a request that cannot be attributed to
+/// one client; clients that can answer such requests then get private sessions. `shared`: clients
+/// always share one session. `per-client`: each client has a session of its own.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SessionsKey {
@@ -231,29 +275,32 @@ pub(super) enum SessionsKey {
     PerClient,
 }
 
-/// How to authorise with OAuth.
+/// OAuth settings of a server.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct OAuthKeys {
-    /// The client that is registered with the server. Variables are replaced.
+    /// ID of the client registered with the authorization server. Variables are expanded. Default:
+    /// a client is registered dynamically if the server requires it.
     #[serde(alias = "clientId", alias = "CLIENT_ID")]
     pub(super) client_id: Option<String>,
-    /// The secret of that client. Variables are replaced.
+    /// Secret of the client. Variables are expanded. Default: none.
     #[serde(alias = "clientSecret", alias = "CLIENT_SECRET")]
     pub(super) client_secret: Option<ScalarText>,
-    /// What to ask for: a list, or one text with spaces.
+    /// Scopes to request: a list, or one string with spaces. Default: the scopes that the server
+    /// advertises.
     #[serde(alias = "scope")]
     pub(super) scopes: Option<TextList>,
-    /// The loopback port of the callback; a free one if this is not said.
+    /// Loopback port of the redirect URI. Default: a free port.
     #[serde(alias = "callbackPort")]
     pub(super) callback_port: Option<u16>,
-    /// Whether the client's own credentials are enough, so that no person is asked.
+    /// Whether to use the client credentials grant, which needs no user interaction. Requires
+    /// `client_id` and `client_secret`. Default: false.
     #[serde(alias = "clientCredentials")]
     pub(super) client_credentials: Option<bool>,
 }
 
 impl ConfigKeys {
-    /// These keys, and those of an earlier file where nothing is said here.
+    /// Returns these keys, with missing ones taken from an earlier file.
     pub(super) fn with_fallback(self, earlier: Self) -> Self {
         Self {
             listen: self.listen.or(earlier.listen),
@@ -262,7 +309,7 @@ impl ConfigKeys {
             origins: self.origins.or(earlier.origins),
             trusted_proxies: self.trusted_proxies.or(earlier.trusted_proxies),
             permissions: self.permissions.or(earlier.permissions),
-            // These mean what they mean in their own file.
+            // These apply to the file that contains them and are never merged.
             tokens: None,
             jwt: None,
             hooks: None,

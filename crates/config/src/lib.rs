@@ -1,7 +1,9 @@
-//! The configuration: files in every known format, read, merged, checked, watched and edited. Each crate
-//! defines its own settings; this one fills them in, and is the only one that knows how files look.
-//! It neither reads the environment nor prints: an [`Environment`] comes in, a [`Config`] or
-//! [`ConfigProblems`] go out.
+//! Configuration files: reads, merges, validates, watches and edits them, in every supported
+//! format.
+//!
+//! Each crate defines its own settings. This crate fills them in and is the only one that knows the
+//! file formats. It neither reads the environment nor prints: it takes an [`Environment`] and
+//! returns a [`Config`] or [`ConfigProblems`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -65,63 +67,64 @@ pub use risk::carries_credentials;
 pub use server::{BrokenServer, ServerEntry};
 pub use watch::{ConfigChange, ConfigWatcher};
 
-/// Everything that was configured.
+/// The effective configuration, merged from all files.
 #[derive(Debug, Default)]
 pub struct Config {
     pub listen: Option<SocketAddr>,
     pub auth: Option<AuthMode>,
-    /// Host names, beside the loopback ones, under which this server is reached.
+    /// Host names, in addition to the loopback names, that the `Host` header may contain.
     pub hosts: Vec<String>,
-    /// Origins whose pages may use this server.
+    /// Web origins that may use this server from a browser.
     pub origins: Vec<String>,
-    /// How many connections there may be.
+    /// Limits on HTTP connections.
     pub connections: ConnectionLimits,
-    /// What the holder of the token may do; everything if this is not said.
+    /// Permissions of the owner. `None` grants all permissions.
     pub permissions: Option<Vec<String>>,
-    /// Whether the embedded demo tools are served too.
+    /// Whether the built-in demo tools are served.
     pub demo: bool,
-    /// Who may come in beside the owner.
+    /// Access of callers other than the owner.
     pub access: Access,
-    /// Endpoints that are asked before calls and told afterwards.
+    /// HTTP endpoints that are called before and after tool calls.
     pub hooks: Vec<HookSettings>,
-    /// The audit, if there is to be one.
+    /// Settings of the audit log, if enabled.
     pub audit: Option<AuditSettings>,
-    /// What is hidden in what is kept, shown and logged.
+    /// What is redacted in records and logs.
     pub redaction: Redaction,
-    /// The history, if there is to be one.
+    /// Settings of the call history, if enabled.
     pub history: Option<HistoryStoreSettings>,
     pub limits: LimitKeys,
     pub tester: TesterKeys,
     pub programs: ProgramKeys,
     results: ResultChecks,
-    /// The limits of single servers.
+    /// Limits by server.
     bounds: BTreeMap<SourceName, ScopedLimits>,
     servers: Vec<ServerEntry>,
-    /// What is odd, and what is wrong with single servers.
+    /// Warnings, and errors of single servers.
     problems: Vec<ConfigProblem>,
-    /// Environment variables that secrets are taken from.
+    /// Names of environment variables that contain secrets.
     pub secret_variables: BTreeSet<String>,
     files: Vec<files::FileSnapshot>,
 }
 
 impl Config {
-    /// Reads these files, the usual one if there are none, or else makes the demo yard.
+    /// Loads these files. If `files` is empty, loads the default file, or else configures the demo
+    /// yard.
     pub fn load(files: &[PathBuf], around: &Environment) -> Result<Self, ConfigProblems> {
         load::load(files, around)
     }
 
-    /// The servers, each with its settings or with what is wrong with it.
+    /// Returns the servers, each with its settings or its errors.
     pub fn servers(&self) -> &[ServerEntry] {
         &self.servers
     }
 
-    /// Leaves nothing but the server of this name.
+    /// Removes all servers except the one of this name.
     pub fn retain_server(&mut self, name: &str) {
         self.servers.retain(|entry| entry.name().as_str() == name);
         self.demo &= name == "demo";
     }
 
-    /// Adds an OpenAPI document that no file names, under a name that is still free.
+    /// Adds an OpenAPI document that is not in a file, under an unused name.
     pub fn add_document(&mut self, document: &str, base_url: Option<String>, environment: &Environment) {
         let location = match openapi::has_http_scheme(document) {
             true => DocumentLocation::Url(document.to_owned()),
@@ -140,27 +143,28 @@ impl Config {
         SourceName::new(free.unwrap_or_else(|| wanted.to_owned()))
     }
 
-    /// What the yard obeys.
+    /// Returns the limits of the yard, including those of its servers.
     pub fn limits(&self) -> YardLimits {
         let mut sources = self.bounds.clone();
-        // Programs have places of their own; looking a tool up waits for none.
+        // Programs have a concurrency limit of their own, and looking up a tool must not wait for
+        // it.
         let without = ScopedLimits { calls: Some(usize::MAX), ..ScopedLimits::default() };
         sources.entry(SourceName::new(ProgramSource::NAME)).or_insert(without);
         YardLimits { sources, results: self.results.clone(), ..self.limits.limits() }
     }
 
-    /// Whether nothing was configured at all, so that there is only the demo.
+    /// Whether there is no configuration file, so that only the demo tools are served.
     pub fn is_demo_only(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// What is odd, and what is wrong with single servers, for a person to read.
+    /// Returns warnings and errors of single servers, to be shown to the user.
     pub fn problems(&self) -> &[ConfigProblem] {
         &self.problems
     }
 }
 
-/// A time as the configuration writes it.
+/// Parses a duration as it is written in the configuration.
 pub fn duration_from_text(text: &str) -> Option<std::time::Duration> {
     values::ConfigDuration::from_text(text).map(|time| time.0)
 }

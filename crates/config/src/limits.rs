@@ -1,4 +1,5 @@
-//! `[limits]` and the `limits` of a server, of a tool or of a token: the hub's limits as people write them.
+//! `[limits]` and the `limits` of a server, a tool or a token: the hub's limits as they are written
+//! in the configuration.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,94 +15,113 @@ use toolyard_upstream::MESSAGE_BYTES;
 
 use super::problem::ProblemSeverity;
 
-/// The least that a limit on messages and definitions can be: below it hardly any server could introduce itself.
+/// The minimum for limits on messages and definitions. With less, few servers could complete
+/// `initialize` and list their tools.
 const LEAST_BYTES: usize = 65_536;
 
+/// Limits that apply to the whole yard.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub struct LimitKeys {
-    /// The longest that a call may take, in seconds.
+    /// Maximum duration of a call, in seconds. Default: 300.
     call_seconds: Option<f64>,
-    /// The largest request, in bytes.
+    /// Maximum size of a request, in bytes. Default: 10485760.
     payload_bytes: Option<usize>,
-    /// Calls of one source at once; more wait. 0 means no limit.
+    /// Maximum number of concurrent calls to one source. Further calls are queued. 0 means no
+    /// limit. Default: 10.
     calls_per_source: Option<usize>,
-    /// How many calls a principal may make, or `false` for no limit.
+    /// Rate limit of calls and list requests of one principal, or `false` for no limit. Default: 50
+    /// per second with a burst of 2000.
     rate: Option<PrincipalRateKey>,
-    /// Resources that one session, or one stream of subscriptions, may be subscribed to.
+    /// Maximum number of resources that one session or one subscription stream can subscribe to.
+    /// Default: 1000.
     subscriptions: Option<usize>,
-    /// The largest message that is read from a server, in bytes.
+    /// Maximum size of a message from a server over any transport, in bytes. At least 65536.
+    /// Default: 33554432.
     message_bytes: Option<usize>,
-    /// The most that one server or document may list, in bytes of definitions.
+    /// Maximum size of all definitions (tools, resources, prompts) that one server or OpenAPI
+    /// document lists, in bytes. At least 65536. Default: 67108864.
     definition_bytes_per_source: Option<usize>,
-    /// The most that all servers and documents together may list, in bytes of definitions.
+    /// Maximum size of the definitions of all servers, OpenAPI documents and tester connections
+    /// together, in bytes. At least 65536. Default: 268435456.
     definition_bytes: Option<usize>,
-    /// How much each principal may hold at once of what costs memory.
+    /// Quotas of each principal for resources that use memory. 0 means no limit.
     quotas: QuotaKeys,
-    /// The resident memory, in bytes, above which the heaviest principals are refused new work.
+    /// Resident memory of the process, in bytes, above which new work of the principals that use
+    /// most memory is refused. A third above it, all new work is refused. Default: 75 % of the
+    /// memory limit of the control group, or 536870912 without such a limit.
     memory_mark_bytes: Option<u64>,
-    /// How long calls in flight may still take once we are told to stop, in seconds.
+    /// Maximum time for in-flight calls to finish during shutdown, in seconds. Default: 30.
     drain_seconds: Option<f64>,
-    /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
+    /// Further limits of the tools whose full name matches the glob pattern. They apply to each
+    /// tool separately. Default: none.
     tools: BTreeMap<String, BoundKeys>,
 }
 
-/// Limits of one server, one tool or one token; what is not said is not limited here.
+/// Limits of one server, tool or token, in addition to those of the yard.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(crate) struct BoundKeys {
-    /// The longest that a call may take, in seconds.
+    /// Maximum duration of a call, in seconds, regardless of progress. Default: no additional
+    /// limit.
     call_seconds: Option<f64>,
-    /// The largest arguments, in bytes.
+    /// Maximum size of the arguments of a call, in bytes. Default: no additional limit.
     payload_bytes: Option<usize>,
-    /// Calls at once; more wait. 0 means no limit.
+    /// Maximum number of concurrent calls. Further calls are queued. 0 means no limit. Default: for
+    /// a server `limits.calls_per_source`, else no limit.
     calls: Option<usize>,
-    /// How many calls may be made.
+    /// Rate limit of calls, for all callers together. Default: no limit.
     rate: Option<RateKeys>,
 }
 
-/// How much one principal may hold at once. 0 means no limit.
+/// Quotas of one principal. 0 means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(crate) struct QuotaKeys {
-    /// Bytes of answers that are waiting to be sent.
+    /// Maximum size, in bytes, of responses that are waiting to be sent. Further responses are
+    /// refused. Default: 33554432.
     bytes_in_flight: Option<usize>,
-    /// MCP sessions; beyond that, the principal's own idlest session makes room.
+    /// Maximum number of MCP sessions. A new session replaces the principal's own session that has
+    /// been idle longest. Default: 256.
     sessions: Option<usize>,
-    /// Open streams of events, and control sockets.
+    /// Maximum number of open event streams and control sockets. Default: 256.
     streams: Option<usize>,
-    /// Programs that run or wait to run.
+    /// Maximum number of running and queued programs. Default: 16.
     programs: Option<usize>,
-    /// Calls that wait for an answer of the client.
+    /// Maximum number of parked calls, that is, calls that wait for an answer from the client.
+    /// Default: 64.
     parked_calls: Option<usize>,
 }
 
-/// Limits of the holder of a token.
+/// Limits of the holder of a token, in addition to those of the yard.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(crate) struct CallerKeys {
-    /// The longest that a call may take, in seconds.
+    /// Maximum duration of a call, in seconds. Default: no additional limit.
     call_seconds: Option<f64>,
-    /// The largest arguments, in bytes.
+    /// Maximum size of the arguments of a call, in bytes. Default: no additional limit.
     payload_bytes: Option<usize>,
-    /// Calls at once; more wait. 0 means no limit.
+    /// Maximum number of concurrent calls to all servers together. Further calls are queued. 0
+    /// means no limit. Default: no limit.
     calls: Option<usize>,
-    /// How many calls may be made.
+    /// Rate limit of calls, in addition to `limits.rate`. Default: no limit.
     rate: Option<RateKeys>,
-    /// How much it may hold at once of what costs memory, instead of what `limits.quotas` says.
+    /// Quotas of the holder. Each key replaces the one in `limits.quotas`. Default:
+    /// `limits.quotas`.
     quotas: QuotaKeys,
 }
 
+/// A rate limit (token bucket).
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(expecting = "a table")]
 pub(crate) struct RateKeys {
-    /// Calls a second, in the long run.
+    /// Sustained rate, in calls per second. Must be greater than 0. Required.
     per_second: f64,
-    /// Calls at once.
+    /// Maximum number of calls in a burst. At least 1. Required.
     burst: f64,
 }
 
-/// The rate of every principal: as said, as usual, or none.
+/// The rate limit of each principal.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PrincipalRateKey {
     Off,
@@ -138,13 +158,13 @@ impl JsonSchema for PrincipalRateKey {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "How many calls a principal may make, or false for no limit.",
+            "description": "A rate limit, or false for no limit.",
             "anyOf": [generator.subschema_for::<RateKeys>(), {"type": "boolean"}],
         })
     }
 }
 
-/// A value that is of the right kind and still makes no sense, or is risky: where, and why.
+/// A setting with a valid type and an invalid or risky value.
 pub(super) struct SettingProblem {
     pub(super) severity: ProblemSeverity,
     pub(super) path: Vec<String>,
@@ -162,14 +182,15 @@ impl SettingProblem {
         }
     }
 
-    /// A value that works, and that an operator should know the risk of.
+    /// Creates a warning about a value that works but is risky.
     pub(super) fn warning(place: &[&str], why: impl Into<String>, suggestion: &'static str) -> Self {
         Self { severity: ProblemSeverity::Warning, suggestion: Some(suggestion), ..Self::new(place, why) }
     }
 }
 
 impl LimitKeys {
-    /// The limits of the yard and of its tools; those of servers are said with the servers.
+    /// Returns the limits of the yard and of its tools. Limits of servers are part of the server
+    /// entries.
     pub fn limits(&self) -> YardLimits {
         let usual = YardLimits::default();
         YardLimits {
@@ -197,12 +218,12 @@ impl LimitKeys {
         }
     }
 
-    /// The largest message that is read from a server.
+    /// Returns the maximum size of a message from a server, in bytes.
     pub fn message_bytes(&self) -> usize {
         self.message_bytes.unwrap_or(MESSAGE_BYTES)
     }
 
-    /// How many bytes of definitions are kept.
+    /// Returns the limits on the size of definitions.
     pub fn definition_limits(&self) -> DefinitionLimits {
         let usual = DefinitionLimits::default();
         DefinitionLimits {
@@ -211,7 +232,7 @@ impl LimitKeys {
         }
     }
 
-    /// How long calls in flight may still take once we are told to stop.
+    /// Returns how long in-flight calls may take to finish during shutdown.
     pub fn drain_timeout(&self) -> Duration {
         self.drain_seconds.map_or(Duration::from_secs(30), Duration::from_secs_f64)
     }
@@ -342,7 +363,7 @@ impl RateKeys {
 
     fn validate(&self, table: &[&str]) -> Vec<SettingProblem> {
         let checks = [
-            (self.per_second > 0.0 && self.per_second.is_finite(), "per_second", "must be more than zero"),
+            (self.per_second > 0.0 && self.per_second.is_finite(), "per_second", "must be greater than 0"),
             (self.burst >= 1.0 && self.burst.is_finite(), "burst", "must be at least 1"),
         ];
         let wrong = checks.into_iter().filter(|(fine, ..)| !fine);
@@ -352,5 +373,5 @@ impl RateKeys {
 
 fn validate_seconds(given: Option<f64>, place: &[&str]) -> Option<SettingProblem> {
     let fine = given.is_none_or(|given| (0.0..=1e9).contains(&given));
-    (!fine).then(|| SettingProblem::new(place, "must be a number of seconds, zero or more"))
+    (!fine).then(|| SettingProblem::new(place, "must be a number of seconds from 0 to 1000000000"))
 }

@@ -1,4 +1,5 @@
-//! Where to listen, as people write it: an address with a port, or the port alone, which is one of this machine only.
+//! Listen addresses: an IP address with a port, or a port alone, which binds to the loopback
+//! address.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,15 +9,15 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-const WORDS: &str = "an address with a port, such as \"127.0.0.1:8080\", or a port";
+const WORDS: &str = "an IP address with a port, such as \"127.0.0.1:8080\", or a port";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ListenAddress(pub(super) SocketAddr);
 
-/// The same on the command line.
+/// Parses a listen address from the command line.
 pub fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     let port = text.strip_prefix(':').or_else(|| text.strip_prefix("localhost:")).unwrap_or(text);
-    // `+1` is a number to the reader of numbers.
+    // `u16::from_str` would accept `+1`.
     let only_port =
         port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse::<u16>().ok()).flatten();
     match only_port {
@@ -25,7 +26,8 @@ pub fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Nobody who says only a port means to open it to a network.
+/// A port alone binds to the loopback address, so that a yard is exposed to a network only
+/// explicitly.
 fn loopback_address(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
@@ -64,7 +66,7 @@ impl JsonSchema for ListenAddress {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "An address with a port, or a port of 127.0.0.1.",
+            "description": "An IP address with a port, or a port alone, which binds to 127.0.0.1.",
             "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 65535}],
         })
     }
@@ -90,7 +92,7 @@ mod tests {
             ["", ":", "65536", ":65536", "-1", "+1", "8080x", "here", "here:80", "127.0.0.1", "localhost"]
         {
             let refused =
-                Err("expected an address with a port, such as \"127.0.0.1:8080\", or a port".to_owned());
+                Err("expected an IP address with a port, such as \"127.0.0.1:8080\", or a port".to_owned());
             assert_eq!(parse_listen_address(wrong), refused, "{wrong}");
         }
     }

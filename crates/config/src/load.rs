@@ -1,4 +1,5 @@
-//! Which files are read, in which order, and who wins. See docs/config.md for the words.
+//! Determines which files are loaded, in which order, and which values take precedence. See
+//! docs/reference/configuration.md for the rules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,13 +30,14 @@ use super::tree::{ConfigKey, ConfigNode, Span};
 
 pub const FILE: &str = "toolyard.toml";
 
-/// Reads the files that were named, or the usual one, or else makes the demo yard. What is wrong with one server is in
-/// the configuration; what is wrong with a file or with the yard's own keys leaves nothing to start with.
+/// Loads the named files, or the default file, or else configures the demo yard. Errors of a single
+/// server are part of the configuration. Errors of a file or of a top-level key fail the whole
+/// load.
 pub(super) fn load(named: &[PathBuf], around: &Environment) -> Result<Config, ConfigProblems> {
     load_from(ConfigFileReader::default(), named, around)
 }
 
-/// The same with files that need not be on the disk.
+/// Loads with a given file reader, which need not read from disk.
 pub(super) fn load_from(
     files: ConfigFileReader,
     named: &[PathBuf],
@@ -52,21 +54,21 @@ pub(super) fn load_from(
     loading.finish()
 }
 
-/// `./toolyard.toml`, else the one among the user's configurations, else none.
+/// `./toolyard.toml`, or else the one in the user's configuration directory, or else none.
 fn default_paths(around: &Environment) -> Vec<PathBuf> {
     let users = around.config_home().map(|folder| folder.join("toolyard").join(FILE));
     let known = [Some(PathBuf::from(FILE)), users];
     known.into_iter().flatten().find(|path| around.folder().join(path).is_file()).into_iter().collect()
 }
 
-/// The servers that a file of any form names, and nothing else of it.
+/// Loads only the servers of a file of any format.
 pub fn load_servers_from(path: &Path, around: &Environment) -> Result<Config, ConfigProblems> {
     let mut loading = ConfigLoader::new(around);
     loading.import(path);
     loading.finish()
 }
 
-/// The file that is read when none is named, if there is one.
+/// Returns the file that is loaded by default, if it exists.
 pub fn default_config_file(around: &Environment) -> Option<PathBuf> {
     default_paths(around).pop().map(|path| around.folder().join(path))
 }
@@ -85,11 +87,11 @@ struct ConfigLoader<'a> {
     secrets: SecretNames,
 }
 
-/// A server, until one of the same name from a file that wins.
+/// A server, until a file with higher precedence defines one of the same name.
 struct Candidate {
     /// The name in its file.
     key: String,
-    /// Where that name was said.
+    /// Where the name is written.
     location: (Rc<ConfigDocument>, Span),
     entry: ServerEntry,
     limits: Option<BoundKeys>,
@@ -97,7 +99,7 @@ struct Candidate {
     warnings: Vec<ConfigProblem>,
 }
 
-/// A file that was read.
+/// A parsed file.
 struct ParsedFile {
     document: Rc<ConfigDocument>,
     root: ConfigNode,
@@ -127,7 +129,7 @@ impl<'a> ConfigLoader<'a> {
             Some(ConfigFormat::Toolyard) => self.load_toolyard(path, &read),
             Some(form) => self.load_servers(form, &read),
             None => {
-                let message = "there are no servers: neither `mcpServers` nor `servers`";
+                let message = "the file contains no servers: expected the key `mcpServers` or `servers`";
                 self.problems.push(ConfigProblem::for_file(ProblemSeverity::Error, path.to_owned(), message));
             }
         }
@@ -139,7 +141,7 @@ impl<'a> ConfigLoader<'a> {
             Err(error) => {
                 let absent = error.kind() == std::io::ErrorKind::NotFound;
                 let severity = if absent { if_absent } else { ProblemSeverity::Error };
-                let message = format!("cannot read it: {error}");
+                let message = format!("cannot read the file: {error}");
                 self.problems.push(ConfigProblem::for_file(severity, path.to_owned(), message));
                 return None;
             }
@@ -192,12 +194,12 @@ impl<'a> ConfigLoader<'a> {
         }
         for SettingProblem { severity, path: place, message: why, suggestion } in nonsense {
             let node = place.iter().try_fold(&read.root, |node, step| node.child(step));
-            // What is not there was left out because it is wrong, and that has been told.
+            // A missing value was left out because it is invalid, and is already reported.
             if node.is_none() && !findings.errors.is_empty() {
                 continue;
             }
             let node = node.unwrap_or(&read.root);
-            let message = format!("{} {why}", place.join("."));
+            let message = format!("`{}` {why}", place.join("."));
             let problem = read.document.problem(severity, &node.span, message);
             self.problems.push(problem.with_suggestion(suggestion.map(str::to_owned)));
         }
@@ -208,7 +210,7 @@ impl<'a> ConfigLoader<'a> {
         self.load_servers(ConfigFormat::Toolyard, read);
     }
 
-    /// Only the servers of a file; that it is not there is worth a word and no more.
+    /// Loads only the servers of a file. A missing file is only a warning.
     fn import(&mut self, path: &Path) {
         let Some(read) = self.read(path, ProblemSeverity::Warning) else { return };
         if let Some(form) = format::detect_format(read.syntax, &read.root) {
@@ -294,7 +296,7 @@ impl<'a> ConfigLoader<'a> {
         })
     }
 
-    /// Two sources of one name could not be told apart.
+    /// Reports sources with the same name, which clients could not tell apart.
     fn report_duplicate_names(&mut self) {
         let mut taken: Vec<&str> = Vec::new();
         if self.keys.demo == Some(true) {
@@ -306,8 +308,8 @@ impl<'a> ConfigLoader<'a> {
         for server in &self.servers {
             let name = server.entry.name().as_str();
             if taken.contains(&name) {
-                let message = format!("another source is called {name} already");
-                let suggestion = Some("give one of them another `alias`".to_owned());
+                let message = format!("the name `{name}` is already used by another source");
+                let suggestion = Some("set `alias` to rename one of them".to_owned());
                 let (document, span) = &server.location;
                 let problem =
                     document.problem(ProblemSeverity::Error, span, message).with_server(&server.key);
@@ -334,7 +336,7 @@ fn candidate(
         limits.iter().flat_map(|limits| limits.validate(&["limits"]))
     {
         let steps: Vec<&str> = place.iter().map(String::as_str).collect();
-        origin.add_error(&steps, format!("{} {why}", place.join(".")));
+        origin.add_error(&steps, format!("`{}` {why}", place.join(".")));
     }
     let check_results = keys.check_results.map(Into::into);
     let entry = build_entry(keys, &mut origin);
@@ -361,7 +363,7 @@ fn unknown<'a>(
     })
 }
 
-/// As they stand in the files, which keep the order in which they were read.
+/// Sorts by position in the file. Files keep the order in which they were loaded.
 fn sort_by_location(problems: &mut [ConfigProblem]) {
     let mut files: Vec<Option<PathBuf>> = Vec::new();
     for problem in problems.iter() {

@@ -1,4 +1,4 @@
-//! `openapi`: a document whose operations become tools, from the keys of a server to what the source obeys.
+//! `openapi`: converts the keys of a server into the settings of an OpenAPI document.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,28 +17,32 @@ use super::server::{build_headers, permissions};
 use super::server_section::ServerSection;
 use super::values::{OutputSchemasKey, ScalarText, TextList};
 
-/// How to prove who we are with one security scheme of the document.
+/// Credentials for one security scheme of the OpenAPI document: `token`, or `username` and
+/// `password`, or `client_id` and `client_secret`.
 #[derive(Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct SchemeKeys {
-    /// The API key or the token. Variables are replaced.
+    /// API key or token. Variables are expanded. Default: none.
     token: Option<ScalarText>,
-    /// The name for basic authentication. Variables are replaced.
+    /// User name for HTTP basic authentication. Variables are expanded. Default: none.
     username: Option<ScalarText>,
-    /// The password for basic authentication. Variables are replaced.
+    /// Password for HTTP basic authentication. Variables are expanded. Default: empty.
     password: Option<ScalarText>,
-    /// The client whose own credentials bring a token. Variables are replaced.
+    /// Client ID for the OAuth 2.0 client credentials grant. Variables are expanded. Default: none.
     client_id: Option<ScalarText>,
-    /// The secret of that client. Variables are replaced.
+    /// Client secret for the OAuth 2.0 client credentials grant. Variables are expanded. Default:
+    /// none.
     client_secret: Option<ScalarText>,
-    /// Where the token comes from, if not from where the document says. Variables are replaced.
+    /// Token endpoint. Variables are expanded. Default: the `tokenUrl` in the document.
     token_url: Option<String>,
-    /// What to ask for beside what an operation needs: a list, or one text with spaces.
+    /// Scopes to request in addition to those that an operation needs: a list, or one string with
+    /// spaces. Default: none.
     scopes: Option<TextList>,
-    /// Where the client's credentials are sent to get a token: in a header or in the body.
+    /// How client credentials are sent to the token endpoint. Default: "header".
     client_auth: Option<ClientAuthKey>,
 }
 
+/// `header`: HTTP basic authentication. `body`: form parameters.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum ClientAuthKey {
@@ -46,7 +50,8 @@ enum ClientAuthKey {
     Body,
 }
 
-/// `refuse`: a call that needs what is not configured is not sent; `send`: it is sent without.
+/// `refuse`: the call fails and no request is sent. `send`: the request is sent without
+/// credentials.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MissingAuthKey {
@@ -54,7 +59,7 @@ pub(super) enum MissingAuthKey {
     Send,
 }
 
-/// `files`: only other files below the document's folder are read; `network`: addresses too.
+/// `files`: only files below the document's directory are read. `network`: URLs are fetched, too.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum ReferencesKey {
@@ -62,54 +67,59 @@ pub(super) enum ReferencesKey {
     Network,
 }
 
-/// Which operations: globs, of which one must fit in every list that is there.
+/// Selects operations. `include` requires a match in every list that is present, `exclude` in any
+/// of them.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct FilterKeys {
-    /// Globs over tags.
+    /// Glob patterns of tags. Default: not filtered by tag.
     tags: Option<Vec<String>>,
-    /// Methods, such as `GET`.
+    /// HTTP methods, such as `GET`. Default: not filtered by method.
     methods: Option<Vec<String>>,
-    /// Globs over paths, such as `/admin/*`.
+    /// Glob patterns of paths, such as `/admin/*`. Default: not filtered by path.
     paths: Option<Vec<String>>,
-    /// Globs over operationIds.
+    /// Glob patterns of operationIds. Default: not filtered by operationId.
     operations: Option<Vec<String>>,
 }
 
-/// How much room one tool may take.
+/// Size limits of generated tools.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct BudgetKeys {
-    /// The largest input schema, in bytes.
+    /// Maximum size of an input schema, in bytes. Default: 65536.
     input_bytes: Option<usize>,
-    /// The largest output schema, in bytes.
+    /// Maximum size of an output schema, in bytes. Default: 16384.
     output_bytes: Option<usize>,
-    /// The longest description, in characters.
+    /// Maximum length of a description, in characters. Default: 2000.
     description_characters: Option<usize>,
-    /// A list of tools beyond this many bytes is warned about.
+    /// Size of the tool list, in bytes, above which a warning is issued. Default: 262144.
     heavy_bytes: Option<usize>,
 }
 
-/// The settings of a document. Nothing if there is a problem, which is in `origin` then.
+/// Returns the settings of a document, or `None` after adding an error to `origin`.
 pub(super) fn settings(
     keys: &ServerKeys,
     name: &SourceName,
     origin: &mut ServerSection<'_>,
 ) -> Option<DocumentSettings> {
-    let said = keys.openapi.as_deref()?;
+    let document = keys.openapi.as_deref()?;
     for (other, there) in [("command", keys.command.is_some()), ("url", keys.url.is_some())] {
         if there {
             return origin.refuse(
                 &[other],
-                &format!("there is both an openapi document and a {other}"),
-                "keep one of them",
+                &format!("both `openapi` and `{other}` are set"),
+                "remove one of them",
             );
         }
     }
     if keys.oauth.is_some() {
-        origin.add_error(&["oauth"], "an openapi document is authorised with `auth.SCHEME`".to_owned());
+        origin.refuse::<()>(
+            &["oauth"],
+            "`oauth` is not supported for an OpenAPI document",
+            "use `auth.SCHEME` instead",
+        );
     }
-    let location = location(said, origin);
+    let location = location(document, origin);
     let base_url = expand_url(keys.base_url.as_deref(), "base_url", origin);
     let mut variables = BTreeMap::new();
     for (name, value) in keys.variables.iter().flatten() {
@@ -150,22 +160,19 @@ pub(super) fn settings(
     })
 }
 
-fn location(said: &str, origin: &mut ServerSection<'_>) -> Option<DocumentLocation> {
-    let text = origin.expand(said, &["openapi"])?;
+fn location(document: &str, origin: &mut ServerSection<'_>) -> Option<DocumentLocation> {
+    let text = origin.expand(document, &["openapi"])?;
     if text.trim().is_empty() {
-        origin.add_error(&["openapi"], "the document is neither a file nor an address".to_owned());
+        origin.add_error(&["openapi"], "`openapi` is empty, expected a file or a URL".to_owned());
         return None;
     }
     if has_http_scheme(&text) {
         if !is_http_url(&text) {
-            origin.add_error(
-                &["openapi"],
-                "this is no address that starts with http:// or https://".to_owned(),
-            );
+            origin.add_error(&["openapi"], "expected an http:// or https:// URL".to_owned());
         }
         return Some(DocumentLocation::Url(text));
     }
-    origin.path(said, &["openapi"]).map(DocumentLocation::File)
+    origin.path(document, &["openapi"]).map(DocumentLocation::File)
 }
 
 pub(crate) fn has_http_scheme(text: &str) -> bool {
@@ -173,10 +180,10 @@ pub(crate) fn has_http_scheme(text: &str) -> bool {
     start.is_some_and(|scheme| ["http", "https"].contains(&scheme.as_str()))
 }
 
-fn expand_url(said: Option<&str>, key: &str, origin: &mut ServerSection<'_>) -> Option<String> {
-    let url = origin.expand(said?, &[key])?;
+fn expand_url(value: Option<&str>, key: &str, origin: &mut ServerSection<'_>) -> Option<String> {
+    let url = origin.expand(value?, &[key])?;
     if !is_http_url(&url) {
-        origin.add_error(&[key], "this is no address that starts with http:// or https://".to_owned());
+        origin.add_error(&[key], "expected an http:// or https:// URL".to_owned());
     }
     Some(url)
 }
@@ -185,7 +192,7 @@ fn auth(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> ApiAuthSettings {
     let bearer = keys.bearer_token_env_var.as_deref().and_then(|variable| {
         let token = origin.variable(variable, &["bearer_token_env_var"])?;
         if token.is_empty() || !is_header_value(&token) {
-            let message = format!("the environment variable {variable} holds no token");
+            let message = format!("the environment variable `{variable}` does not contain a valid token");
             origin.add_error(&["bearer_token_env_var"], message);
         }
         Some(Secret::new(token))
@@ -208,7 +215,10 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut ServerSection<'_>) -> 
         let value = value?;
         let text = origin.expand(&value.0, &["auth", name, key])?;
         if !is_header_value(&text) {
-            origin.add_error(&["auth", name, key], format!("{key} has a character that cannot be sent"));
+            origin.add_error(
+                &["auth", name, key],
+                format!("`{key}` contains a character that is not allowed in an HTTP header"),
+            );
         }
         Some(Secret::new(text))
     };
@@ -220,15 +230,15 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut ServerSection<'_>) -> 
     let token_url =
         keys.token_url.as_deref().and_then(|url| origin.expand(url, &["auth", name, "token_url"]));
     if token_url.as_deref().is_some_and(|url| !is_http_url(url)) {
-        let message = "this is no address that starts with http:// or https://";
+        let message = "expected an http:// or https:// URL";
         origin.add_error(&["auth", name, "token_url"], message.to_owned());
     }
-    let said = [keys.token.is_some(), keys.username.is_some(), keys.client_id.is_some()];
-    if said.iter().filter(|said| **said).count() > 1 {
+    let kinds = [keys.token.is_some(), keys.username.is_some(), keys.client_id.is_some()];
+    if kinds.iter().filter(|is_set| **is_set).count() > 1 {
         return origin.refuse(
             &["auth", name],
-            "there is more than one way to prove who we are",
-            "keep one of `token`, `username` and `client_id`",
+            "more than one kind of credentials is set",
+            "keep only one of `token`, `username` and `client_id`",
         );
     }
     if let Some(token) = token {
@@ -255,8 +265,7 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut ServerSection<'_>) -> 
     if keys.token.is_none() {
         origin.add_error(
             &["auth", name],
-            "there is neither a `token`, nor a `username`, nor a `client_id` with its `client_secret`"
-                .to_owned(),
+            "credentials require a `token`, a `username`, or a `client_id` with a `client_secret`".to_owned(),
         );
     }
     None
@@ -265,9 +274,9 @@ fn credential(name: &str, keys: &SchemeKeys, origin: &mut ServerSection<'_>) -> 
 fn convert(keys: &ServerKeys) -> ConvertSettings {
     let (include, exclude) =
         (keys.include.clone().unwrap_or_default(), keys.exclude.clone().unwrap_or_default());
-    let list = |said: Option<Vec<String>>| said.unwrap_or_default();
-    let usual = Budgets::default();
-    let said = keys.budgets.clone().unwrap_or_default();
+    let list = |names: Option<Vec<String>>| names.unwrap_or_default();
+    let defaults = Budgets::default();
+    let budgets = keys.budgets.clone().unwrap_or_default();
     ConvertSettings {
         filters: Filters {
             include_tags: list(include.tags),
@@ -282,10 +291,10 @@ fn convert(keys: &ServerKeys) -> ConvertSettings {
         renames: keys.rename.clone().unwrap_or_default(),
         descriptions: keys.describe.clone().unwrap_or_default(),
         budgets: Budgets {
-            input_bytes: said.input_bytes.unwrap_or(usual.input_bytes),
-            output_bytes: said.output_bytes.unwrap_or(usual.output_bytes),
-            description_characters: said.description_characters.unwrap_or(usual.description_characters),
-            heavy_bytes: said.heavy_bytes.unwrap_or(usual.heavy_bytes),
+            input_bytes: budgets.input_bytes.unwrap_or(defaults.input_bytes),
+            output_bytes: budgets.output_bytes.unwrap_or(defaults.output_bytes),
+            description_characters: budgets.description_characters.unwrap_or(defaults.description_characters),
+            heavy_bytes: budgets.heavy_bytes.unwrap_or(defaults.heavy_bytes),
         },
         output_schemas: match keys.output_schemas {
             Some(OutputSchemasKey::Off) => OutputSchemaMode::Omit,
@@ -295,7 +304,8 @@ fn convert(keys: &ServerKeys) -> ConvertSettings {
     }
 }
 
-/// A name for a document that nobody named: that of its file, or of its host where the file is called as all are.
+/// Returns a name for a document without a configured one: derived from its file name, or from its
+/// directory or host if the file name is generic.
 pub(crate) fn document_name(document: &str) -> String {
     const USUAL: [&str; 8] = ["openapi", "swagger", "api", "api-docs", "index", "spec", "docs", "v3"];
     let path = document.split(['?', '#']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, as data: file, line, column, the line itself, a message, a way out.
+//! Problems of a configuration as data: file, line, column, excerpt, message and suggestion.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use toolyard_hub::nearest;
 use toolyard_hub::printable::clean_name;
 use unicode_width::UnicodeWidthChar;
 
-/// One thing that is wrong, or odd.
+/// An error or a warning about a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblem {
     pub severity: ProblemSeverity,
     pub file: Option<PathBuf>,
     pub location: Option<ConfigLocation>,
-    /// The server that this is about; nothing else is hurt by it.
+    /// The server that the problem is about. Other servers are not affected.
     pub server: Option<String>,
     pub message: String,
     pub suggestion: Option<String>,
@@ -22,27 +22,27 @@ pub struct ConfigProblem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemSeverity {
     Error,
-    /// It works, but perhaps not as meant.
+    /// The configuration works, but maybe not as intended.
     Warning,
 }
 
-/// A place in a file, counted from one, in characters.
+/// A location in a file. Lines and columns start at 1 and columns count characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigLocation {
     pub line: usize,
     pub column: usize,
-    /// The line with everything hidden that could be a secret.
+    /// The line, with everything hidden that could be a secret.
     pub excerpt: String,
-    /// Which characters of the excerpt the carets go below: the first, and how many.
+    /// The first character of the excerpt to mark with carets, and the number of characters.
     pub caret: (usize, usize),
 }
 
-/// Everything that is wrong with a configuration that cannot be used.
+/// All problems of a configuration that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
 impl ConfigProblem {
-    /// A problem with a file as a whole.
+    /// Creates a problem with a file as a whole.
     pub fn for_file(severity: ProblemSeverity, file: PathBuf, message: impl Into<String>) -> Self {
         Self {
             severity,
@@ -77,7 +77,7 @@ impl fmt::Display for ConfigProblem {
             f.write_str(" ")?;
         }
         if let Some(server) = &self.server {
-            write!(f, "server {}: ", clean_name(server))?;
+            write!(f, "server `{}`: ", clean_name(server))?;
         }
         f.write_str(&clean_name(&self.message))?;
         if let Some(place) = &self.location {
@@ -93,8 +93,7 @@ impl fmt::Display for ConfigProblem {
             write!(f, "\n {margin} | {}{carets}", " ".repeat(columns(0, start)))?;
         }
         if let Some(suggestion) = &self.suggestion {
-            let margin = self.location.as_ref().map_or(1, |place| place.line.to_string().len());
-            write!(f, "\n {} = {}", " ".repeat(margin), clean_name(suggestion))?;
+            write!(f, "\n  hint: {}", clean_name(suggestion))?;
         }
         Ok(())
     }
@@ -112,7 +111,7 @@ impl fmt::Display for ConfigProblems {
 
 impl std::error::Error for ConfigProblems {}
 
-/// Suggests the nearest of these names, if one is near enough to be meant.
+/// Suggests the most similar known name, if one is similar enough.
 pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     nearest(name, known).map(|close| format!("did you mean `{close}`?"))
 }

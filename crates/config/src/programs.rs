@@ -1,4 +1,4 @@
-//! `[programs]`: scripts over all tools, and what they may use up.
+//! `[programs]`: Python programs that call tools, and their limits.
 
 use std::path::{Path, PathBuf};
 
@@ -10,31 +10,36 @@ use super::environment::Environment;
 use super::limits::SettingProblem;
 use super::values::ConfigDuration;
 
-/// Below this Python does not start; above, the number is a slip.
+/// Python does not start with less memory. A larger value than the maximum is most likely a typo.
 const LEAST_MEMORY: u64 = 64 << 20;
 const MOST_MEMORY: u64 = 1 << 40;
-/// More of these than anybody needs.
+/// Upper bound of the counters, to catch typos.
 const MOST: usize = 1_000_000;
 
-/// Scripts over all tools, in a sandbox.
+/// Python programs that call tools from a sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub struct ProgramKeys {
-    /// Whether there are programs at all.
+    /// Whether programs are available. Default: true.
     enabled: Option<bool>,
-    /// The Python to run: a name to be found in the search path, or a path, seen from the folder of this file.
+    /// Python interpreter: a name that is looked up in `PATH`, or a path relative to the directory
+    /// of this file; `~` is the home directory. Default: "python3".
     python: Option<String>,
-    /// The longest that a program may take.
+    /// Maximum duration of a program, including the time that it waits for tools.
+    /// `limits.call_seconds` also applies. Default: 300s.
     timeout: Option<ConfigDuration>,
-    /// How much memory a program may use, in bytes.
+    /// Maximum memory of a program, in bytes. From 67108864 to 1099511627776. Default: 536870912.
     memory_bytes: Option<u64>,
-    /// How much a program may print, in bytes.
+    /// Maximum output of a program, in bytes. Further output is dropped, and the result says so.
+    /// Default: 100000.
     output_bytes: Option<u64>,
-    /// How many calls a program may make.
+    /// Maximum number of tool calls of a program. Default: 1000.
     max_calls: Option<usize>,
-    /// Calls of one program at once; more wait.
+    /// Maximum number of concurrent tool calls of one program. Further calls are queued. Default:
+    /// 16.
     max_parallel: Option<usize>,
-    /// Programs at once; more wait.
+    /// Maximum number of programs that run at the same time. One principal can use all but one of
+    /// them. Further programs are queued. Default: 4.
     max_programs: Option<usize>,
 }
 
@@ -43,7 +48,7 @@ impl ProgramKeys {
         self.enabled.unwrap_or(true)
     }
 
-    /// The Python that was asked for.
+    /// Returns the configured Python interpreter.
     pub fn python(&self) -> Option<PathBuf> {
         self.python.as_deref().map(PathBuf::from)
     }
@@ -61,7 +66,8 @@ impl ProgramKeys {
         }
     }
 
-    /// A path is seen from the folder of the file that says it; a name is looked for when it is needed.
+    /// Resolves a path relative to `folder`. A plain name is looked up later, when a program
+    /// starts.
     pub(super) fn resolve(&mut self, around: &Environment, folder: &Path) {
         if let Some(python) = self.python.as_mut().filter(|python| python.contains('/')) {
             *python = around.resolve(python, folder).display().to_string();
@@ -86,9 +92,9 @@ impl ProgramKeys {
         let memory = self.memory_bytes.is_none_or(|bytes| (LEAST_MEMORY..=MOST_MEMORY).contains(&bytes));
         let output = self.output_bytes.is_none_or(|bytes| (1..=MOST_MEMORY).contains(&bytes));
         let checks = [
-            (self.python.as_deref() != Some(""), "python", "must name a program"),
-            (memory, "memory_bytes", "must be at least 67108864, 64 MB, and at most a terabyte"),
-            (output, "output_bytes", "must be at least 1, and at most a terabyte"),
+            (self.python.as_deref() != Some(""), "python", "must not be empty"),
+            (memory, "memory_bytes", "must be from 67108864 (64 MiB) to 1099511627776 (1 TiB)"),
+            (output, "output_bytes", "must be from 1 to 1099511627776 (1 TiB)"),
             (some(self.max_calls), "max_calls", "must be from 1 to 1000000"),
             (some(self.max_parallel), "max_parallel", "must be from 1 to 1000000"),
             (some(self.max_programs), "max_programs", "must be from 1 to 1000000"),

@@ -1,4 +1,4 @@
-//! `[audit]` and `[history]`: what is kept of calls, where, and for how long.
+//! `[audit]` and `[history]`: which records of calls are kept, where, and for how long.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,36 +14,40 @@ use super::environment::Environment;
 use super::limits::SettingProblem;
 
 const DAY: Duration = Duration::from_secs(86_400);
-/// A hundred years: what is longer is a slip.
+/// One hundred years. A larger value is most likely a typo.
 const MOST_DAYS: u32 = 36_500;
-/// Below this a file would hold a handful of lines.
+/// With less, a file would hold only a handful of lines.
 const LEAST_BYTES: u64 = 4_096;
-/// More than this, and moving them aside would take longer than writing.
+/// With more files, rotation would take longer than writing.
 const MOST_FILES: usize = 10_000;
 
-/// One line of JSON for every call.
+/// Audit log: one line of JSON for each call.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct AuditKeys {
-    /// The file that lines are appended to; `~` is the home folder. Seen from the folder of this file.
+    /// File that lines are appended to. Relative to the directory of this file; `~` is the home
+    /// directory. Required.
     file: Option<String>,
-    /// Whether lines carry the arguments of calls.
+    /// Whether lines contain the arguments of calls, with secrets redacted. Default: false.
     arguments: Option<bool>,
-    /// Words in keys whose values are hidden, beside the usual ones: here, in transcripts and in the log.
+    /// Words in key names whose values are redacted, in addition to the built-in ones. Applies to
+    /// the audit log, the history, transcripts and the log. Default: none.
     redact: Option<Vec<String>>,
-    /// Whether a line is on the disk, and not only with the kernel, before its call is answered.
+    /// Whether each line is synced to disk before the call is answered, so that it survives a power
+    /// failure. Default: false.
     sync: Option<bool>,
-    /// The size, in bytes, from which on a file is put aside and a new one begun.
+    /// File size, in bytes, at which the file is rotated. At least 4096. Default: 104857600.
     rotate_bytes: Option<u64>,
-    /// How many files that were put aside are kept.
+    /// Number of rotated files to keep. From 1 to 10000. Default: 10.
     keep_files: Option<usize>,
-    /// For how many days lines are kept. 0 means for ever.
+    /// Number of days to keep lines. 0 means forever. At most 36500. Default: 90.
     keep_days: Option<u32>,
-    /// What becomes of calls while lines cannot be written.
+    /// What happens to calls while lines cannot be written. Default: "continue".
     on_failure: Option<OnFailureKey>,
 }
 
-/// `continue`: calls go on; `refuse`: calls that cannot be put on record are neither answered nor made.
+/// `continue`: calls proceed without a record. `refuse`: calls that cannot be recorded are neither
+/// made nor answered.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum OnFailureKey {
@@ -51,24 +55,25 @@ pub(super) enum OnFailureKey {
     Refuse,
 }
 
-/// Past calls in a database, for those who ask.
+/// Call history in a SQLite database. The presence of this table enables it.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, expecting = "a table")]
 pub(super) struct HistoryKeys {
-    /// The database; `~` is the home folder. Seen from the folder of this file.
+    /// Path of the database. Relative to the directory of this file; `~` is the home directory.
+    /// Default: `toolyard/history.db` in `$XDG_DATA_HOME` (`~/.local/share`).
     file: Option<String>,
-    /// About how many calls are kept.
+    /// Approximate number of calls to keep. At least 1. Default: 100000.
     keep_rows: Option<u64>,
-    /// For how many days calls are kept. 0 means for ever.
+    /// Number of days to keep calls. 0 means forever. At most 36500. Default: 30.
     keep_days: Option<u32>,
-    /// Whether nothing is kept after all.
+    /// Whether the history is disabled despite the presence of this table. Default: false.
     off: Option<bool>,
-    /// What happens to a damaged database at start.
+    /// What happens if the database is damaged at startup. Default: "fail".
     on_damage: Option<OnDamageKey>,
 }
 
-/// `fail`: the start fails, and the error says how to move the file; `move-aside`: the file is renamed to
-/// `FILE.damaged-TIME` and a new one is started.
+/// `fail`: startup fails, and the error explains how to move the file. `move-aside`: the file is
+/// renamed to `FILE.damaged-TIME` and a new database is created.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum OnDamageKey {
@@ -77,13 +82,13 @@ pub(super) enum OnDamageKey {
 }
 
 impl AuditKeys {
-    /// What is hidden in all that is kept and shown.
+    /// Returns what is redacted in records and logs.
     pub(super) fn redaction(&self) -> Redaction {
         Redaction::with_extra_words(self.redact.iter().flatten().map(String::as_str))
     }
 }
 
-/// What the audit is to be, and what is wrong with it.
+/// Builds the audit settings and appends invalid settings to `wrong`.
 pub(super) fn build_audit(
     keys: AuditKeys,
     around: &Environment,
@@ -97,7 +102,7 @@ pub(super) fn build_audit(
     };
     let rotate_bytes = keys.rotate_bytes.unwrap_or(100 << 20);
     let keep_files = keys.keep_files.unwrap_or(10);
-    check(keys.file.as_deref().is_some_and(|file| !file.is_empty()), &[], "needs a file");
+    check(keys.file.as_deref().is_some_and(|file| !file.is_empty()), &[], "requires the key `file`");
     check(rotate_bytes >= LEAST_BYTES, &["rotate_bytes"], "must be at least 4096");
     check((1..=MOST_FILES).contains(&keep_files), &["keep_files"], "must be from 1 to 10000");
     check(keys.keep_days.is_none_or(|days| days <= MOST_DAYS), &["keep_days"], "must be at most 36500");
@@ -118,7 +123,7 @@ pub(super) fn build_audit(
     })
 }
 
-/// What the history is to be, and what is wrong with it.
+/// Builds the history settings and appends invalid settings to `wrong`.
 pub(super) fn build_history(
     keys: HistoryKeys,
     around: &Environment,
@@ -140,7 +145,7 @@ pub(super) fn build_history(
         Some(file) => Some(around.resolve(&file, folder)),
         None => around.data_home().map(|data| data.join("toolyard").join("history.db")),
     };
-    check(file.is_some(), &[], "needs a file, because there is no home folder to put it in");
+    check(file.is_some(), &[], "requires the key `file` because there is no home directory");
     Some(HistoryStoreSettings {
         file: file?,
         keep_rows,

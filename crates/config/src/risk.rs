@@ -1,5 +1,6 @@
-//! Settings that work and are risky: credentials that go to others, and plain HTTP to another machine where an attacker on
-//! the way could read or change what matters. Each becomes a warning at its place.
+//! Warnings about settings that work but are risky: credentials that are forwarded to other
+//! servers, and plain HTTP to another machine, where a network attacker can read or change the
+//! traffic.
 
 use std::net::IpAddr;
 
@@ -16,7 +17,7 @@ pub fn carries_credentials(header: &str) -> bool {
     header != "idempotency-key" && words.iter().any(|word| header.contains(word))
 }
 
-/// Whether this address is asked over plain HTTP and is not of this machine.
+/// Whether the URL uses plain HTTP to another machine.
 fn is_exposed(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let name = host.trim_end_matches('.');
@@ -27,30 +28,31 @@ fn is_exposed(url: &Url) -> bool {
     url.scheme() == "http" && !local
 }
 
-/// Keys that an attacker on the way could replace.
+/// Warns about signing keys that a network attacker could replace.
 pub(super) fn check_jwks_url(url: &str) -> Option<SettingProblem> {
     let exposed = Url::parse(url).is_ok_and(|url| is_exposed(&url));
     exposed.then(|| {
         SettingProblem::warning(
             &["jwt", "jwks_url"],
-            "is fetched over plain http: whoever can change the answer can sign tokens for this yard",
-            "use https, or a `jwks_file`",
+            "uses plain HTTP: a network attacker who replaces the keys can sign tokens for this yard",
+            "use https, or set `jwks_file`",
         )
     })
 }
 
-/// Calls that an attacker on the way could read, and verdicts that could be changed.
+/// Warns about calls that a network attacker could read, and hook responses that could be changed.
 pub(super) fn check_hook_url(url: &Url, place: &[&str]) -> Option<SettingProblem> {
     is_exposed(url).then(|| {
         SettingProblem::warning(
             place,
-            "receives calls with their arguments over plain http: others can read them and change the answer",
-            "use https, or an address of this machine",
+            "uses plain HTTP: a network attacker can read calls and change the response of the hook",
+            "use https, or a loopback address",
         )
     })
 }
 
-/// Headers of clients that this server gets to see, and credentials that others could read on the way to it.
+/// Warns about client credentials that are forwarded to this server, and about credentials that are
+/// sent to it over plain HTTP.
 pub(super) fn check_server(keys: &ServerKeys, origin: &mut ServerSection<'_>) {
     for (index, header) in keys.forward_headers.iter().flatten().enumerate() {
         let place = ["forward_headers", &index.to_string()];
@@ -58,13 +60,13 @@ pub(super) fn check_server(keys: &ServerKeys, origin: &mut ServerSection<'_>) {
             origin.warn(
                 &place,
                 "this server receives the tokens with which clients authenticate to this yard".to_owned(),
-                "give it credentials of its own with `headers`, `bearer_token_env_var` or `oauth`",
+                "set separate credentials with `headers`, `bearer_token_env_var` or `oauth`",
             );
         } else if carries_credentials(header) {
             origin.warn(
                 &place,
-                format!("this server receives the credentials in the clients' header {header:?}"),
-                "leave it out unless the server is meant to act with them",
+                format!("this server receives the clients' credentials in the header {header:?}"),
+                "remove the header unless the server must act on behalf of its callers",
             );
         }
     }
@@ -78,8 +80,8 @@ pub(super) fn check_server(keys: &ServerKeys, origin: &mut ServerSection<'_>) {
         if is_exposed(&url) && (authorized || named) {
             origin.warn(
                 &[key],
-                "credentials are sent to this server over plain http, where others can read them".to_owned(),
-                "use https, or an address of this machine",
+                "credentials are sent over plain HTTP, where a network attacker can read them".to_owned(),
+                "use https, or a loopback address",
             );
         }
     }

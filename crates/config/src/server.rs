@@ -1,5 +1,5 @@
-//! One server: from the keys of any of the forms to what the upstream obeys, or the reasons why that cannot be. A
-//! server with a mistake hurts nobody but itself.
+//! Converts the decoded keys of a server into the settings of an upstream or an OpenAPI document.
+//! Errors affect only the server that has them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +23,7 @@ use super::server_section::ServerSection;
 use super::transport::TransportKind;
 use super::values::{PermissionKeys, ScalarText};
 
-/// One server of the configuration.
+/// A server of the configuration.
 #[derive(Clone, PartialEq)]
 pub enum ServerEntry {
     Ready(Box<ServerSettings>),
@@ -32,14 +32,15 @@ pub enum ServerEntry {
     Broken(BrokenServer),
 }
 
-/// A server whose settings could not be made.
+/// A server whose configuration has errors.
 #[derive(Clone, PartialEq)]
 pub struct BrokenServer {
     pub name: SourceName,
     pub enabled: bool,
-    /// Needed for everything that it would offer.
+    /// Permissions needed for everything that it would offer.
     pub permissions: Vec<String>,
-    /// Each with its place and perhaps a way out; they were told when the configuration was read.
+    /// Its errors, which are also part of [`Config::problems`](super::Config::problems) if the
+    /// server is enabled.
     pub problems: Vec<ConfigProblem>,
 }
 
@@ -62,7 +63,7 @@ impl ServerEntry {
 }
 
 impl BrokenServer {
-    /// Why, in one line, for the state of the source.
+    /// Returns all errors in one line, for the state of the source.
     pub fn reason(&self) -> String {
         let reasons: Vec<&str> = self.problems.iter().map(|problem| problem.message.as_str()).collect();
         reasons.join("; ")
@@ -75,7 +76,7 @@ impl fmt::Debug for BrokenServer {
     }
 }
 
-/// Arguments and addresses may hold secrets that came out of the environment.
+/// Shows only the name, because arguments and URLs can contain secrets from the environment.
 impl fmt::Debug for ServerEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,13 +87,14 @@ impl fmt::Debug for ServerEntry {
     }
 }
 
-/// Makes the settings of a server. What was wrong with its keys is in `origin` already.
+/// Builds the settings of a server. Decoding errors are already in `origin`.
 pub(super) fn build_entry(keys: ServerKeys, origin: &mut ServerSection<'_>) -> ServerEntry {
     let name = name(&keys, origin);
     risk::check_server(&keys, origin);
     let enabled = keys.enabled.unwrap_or(true);
     let needed = match (&keys.permissions, origin.has("permissions")) {
-        // What cannot be read might have said anything: only those who manage servers are shown this one.
+        // The permissions are unknown because they could not be decoded, so only callers with the
+        // permission to manage servers see this one.
         (None, true) => vec![MANAGE.to_owned()],
         _ => permissions(&keys).0,
     };
@@ -136,7 +138,7 @@ pub(super) fn build_entry(keys: ServerKeys, origin: &mut ServerSection<'_>) -> S
     }))
 }
 
-/// What is needed for everything, and what beside that for single tools.
+/// Returns the permissions needed for everything, and further ones by tool.
 pub(super) fn permissions(keys: &ServerKeys) -> (Vec<String>, BTreeMap<String, Vec<String>>) {
     match &keys.permissions {
         Some(PermissionKeys::All(list)) => (list.clone(), BTreeMap::new()),
@@ -147,7 +149,7 @@ pub(super) fn permissions(keys: &ServerKeys) -> (Vec<String>, BTreeMap<String, V
 
 fn name(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> SourceName {
     if let Some(header) = keys.forward_headers.iter().flatten().find(|header| !is_header_name(header)) {
-        let message = format!("{header:?} is no name of a header");
+        let message = format!("{header:?} is not a valid header name");
         origin.add_error(&["forward_headers"], message);
     }
     let fine = |name: &str| !name.trim().is_empty() && !name.contains(|c: char| is_deceptive(c) || c == '/');
@@ -155,33 +157,37 @@ fn name(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> SourceName {
     if fine(name) {
         return SourceName::new(name);
     }
-    let message = "a server's name must not be empty, and must have no slash and no invisible character";
+    let message = "a server name must not be empty and must not contain slashes or invisible characters";
     origin.add_error(&["alias"], message.to_owned());
     SourceName::new(origin.name())
 }
 
-/// Nothing if there is a problem, which is in `origin` then.
+/// Returns `None` after adding an error to `origin`.
 fn transport(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let stdio = match (keys.kind, &keys.command, &keys.url) {
         (Some(TransportKind::Stdio), Some(_), _) | (None, Some(_), None) => true,
         (Some(TransportKind::Http | TransportKind::Sse), _, Some(_)) | (None, None, Some(_)) => false,
-        (Some(TransportKind::Stdio), None, _) => return report_missing(keys, "there is no command", origin),
+        (Some(TransportKind::Stdio), None, _) => {
+            return report_missing(keys, "`command` is required for this `type`", origin);
+        }
         (Some(TransportKind::Http | TransportKind::Sse), _, None) => {
-            return report_missing(keys, "there is no url", origin);
+            return report_missing(keys, "`url` is required for this `type`", origin);
         }
         (None, Some(_), Some(_)) => {
             return origin.refuse(
                 &["url"],
-                "there is both a command and a url",
-                "keep one of them, or say `type`",
+                "both `command` and `url` are set",
+                "remove one of them, or set `type`",
             );
         }
-        (None, None, None) => return report_missing(keys, "there is neither a command nor a url", origin),
+        (None, None, None) => {
+            return report_missing(keys, "one of `command`, `url` and `openapi` is required", origin);
+        }
     };
     if stdio { command(keys, origin) } else { build_url(keys, origin) }
 }
 
-/// What is not there cannot be missed if it was there and wrong.
+/// Reports a missing key, unless the key is present and invalid, which is already reported.
 fn report_missing(
     keys: &ServerKeys,
     message: &str,
@@ -197,7 +203,7 @@ fn report_missing(
 fn command(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let program = origin.expand(keys.command.as_deref()?, &["command"]);
     if program.as_deref().is_some_and(|program| program.trim().is_empty()) {
-        origin.add_error(&["command"], "the command is empty".to_owned());
+        origin.add_error(&["command"], "`command` is empty".to_owned());
     }
     let numbered = keys.args.iter().flatten().enumerate();
     let args: Vec<Option<String>> =
@@ -208,7 +214,7 @@ fn command(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<Transpor
     };
     for (name, value) in present_entries(keys.env.as_ref()) {
         if name.is_empty() || name.contains(['=', '\0']) {
-            origin.add_error(&["env", name], "this is no name of an environment variable".to_owned());
+            origin.add_error(&["env", name], "invalid name of an environment variable".to_owned());
         }
         if let Some(value) = origin.expand(&value.0, &["env", name]) {
             env.insert(name.to_owned(), Secret::new(value));
@@ -245,7 +251,7 @@ fn env_file(file: &str, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secr
 fn build_url(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<TransportSettings> {
     let url = origin.expand(keys.url.as_deref()?, &["url"]);
     if url.as_deref().is_some_and(|url| !is_http_url(url)) {
-        origin.add_error(&["url"], "this is no address that starts with http:// or https://".to_owned());
+        origin.add_error(&["url"], "expected an http:// or https:// URL".to_owned());
     }
     let headers = build_headers(keys, origin);
     let kind = match keys.kind {
@@ -255,7 +261,7 @@ fn build_url(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<Transp
     Some(TransportSettings::Url(UrlSettings { url: url?, headers, kind }))
 }
 
-/// Headers for every request.
+/// Returns the headers of every request.
 pub(super) fn build_headers(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     for (name, value) in present_entries(keys.headers.as_ref()) {
@@ -279,9 +285,10 @@ fn add_header(
 ) {
     let Some(value) = value else { return };
     if !is_header_name(name) {
-        origin.add_error(place, format!("{name:?} is no name of a header"));
+        origin.add_error(place, format!("{name:?} is not a valid header name"));
     } else if !is_header_value(&value) {
-        origin.add_error(place, format!("the header {name} has a character that headers cannot have"));
+        let message = format!("the value of the header `{name}` contains a character that is not allowed");
+        origin.add_error(place, message);
     } else {
         headers.insert(name.to_owned(), Secret::new(value));
     }
@@ -293,17 +300,15 @@ fn auth(keys: &ServerKeys, origin: &mut ServerSection<'_>) -> Option<ServerAuthS
         (Some(variable), None) => {
             let token = origin.variable(variable, &["bearer_token_env_var"])?;
             if token.is_empty() || !is_header_value(&token) {
-                let message = format!("the environment variable {variable} holds no token");
+                let message = format!("the environment variable `{variable}` does not contain a valid token");
                 origin.add_error(&["bearer_token_env_var"], message);
             }
             Some(ServerAuthSettings::Bearer(Secret::new(token)))
         }
         (None, Some(oauth)) => self::oauth(oauth, origin).map(ServerAuthSettings::OAuth),
-        (Some(_), Some(_)) => origin.refuse(
-            &["oauth"],
-            "there is both a bearer token and OAuth",
-            "keep one of `bearer_token_env_var` and `oauth`",
-        ),
+        (Some(_), Some(_)) => {
+            origin.refuse(&["oauth"], "both `bearer_token_env_var` and `oauth` are set", "remove one of them")
+        }
     }
 }
 
@@ -313,7 +318,7 @@ fn oauth(keys: &OAuthKeys, origin: &mut ServerSection<'_>) -> Option<OAuthSettin
         keys.client_secret.as_ref().map(|secret| origin.expand(&secret.0, &["oauth", "client_secret"]));
     let client_credentials = keys.client_credentials.unwrap_or(false);
     if client_credentials && (client_id.is_none() || client_secret.is_none()) {
-        let message = "client credentials need a `client_id` and a `client_secret`";
+        let message = "`client_credentials` requires `client_id` and `client_secret`";
         origin.add_error(&["oauth", "client_credentials"], message.to_owned());
     }
     Some(OAuthSettings {
@@ -325,16 +330,16 @@ fn oauth(keys: &OAuthKeys, origin: &mut ServerSection<'_>) -> Option<OAuthSettin
     })
 }
 
-/// What was said and cannot be had spoils the whole.
-fn transpose(said: Option<Option<String>>) -> Option<Option<String>> {
-    match said {
+/// Returns `None` if a value is set but could not be expanded.
+fn transpose(value: Option<Option<String>>) -> Option<Option<String>> {
+    match value {
         Some(None) => None,
-        Some(Some(value)) => Some(Some(value)),
+        Some(Some(text)) => Some(Some(text)),
         None => Some(None),
     }
 }
 
-/// Entries that have a value; in JSON a null says that there is none.
+/// Returns the entries with a value. JSON can contain null.
 fn present_entries(
     table: Option<&BTreeMap<String, Option<ScalarText>>>,
 ) -> impl Iterator<Item = (&str, &ScalarText)> {

@@ -1,4 +1,5 @@
-//! Where a server was written: its place in a file, for problems, and what its texts may refer to.
+//! The section of a file that defines a server: its location, for problems, and the references that
+//! its strings can contain.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use super::files::ConfigFileReader;
 use super::problem::{ConfigProblem, ProblemSeverity};
 use super::tree::{ConfigKey, ConfigNode, ConfigValue, Span};
 
-/// Other words for our keys in other people's files, to find the place of a value again.
+/// Names of our keys in other formats, used to find the location of a value.
 const OTHER_WORDS: [(&str, &[&str]); 6] = [
     ("url", &["httpUrl", "serverUrl", "baseUrl"]),
     ("headers", &["http_headers"]),
@@ -18,7 +19,8 @@ const OTHER_WORDS: [(&str, &[&str]); 6] = [
     ("client_secret", &["clientSecret", "CLIENT_SECRET"]),
 ];
 
-/// Keys of a server that are about its own process; variables in all others may be secrets.
+/// Keys that concern only the server's own process. Variables in all other keys are treated as
+/// secrets.
 const PUBLIC: [&str; 5] = ["args", "command", "cwd", "env", "env_file"];
 
 pub(super) struct ServerSection<'a> {
@@ -27,14 +29,14 @@ pub(super) struct ServerSection<'a> {
     pub(super) node: &'a ConfigNode,
     pub(super) references: &'a VariableExpander<'a>,
     pub(super) files: &'a ConfigFileReader,
-    /// What is wrong with this server.
+    /// Errors of this server.
     pub(super) errors: Vec<ConfigProblem>,
-    /// What works and is risky.
+    /// Warnings about risky settings.
     pub(super) warnings: Vec<ConfigProblem>,
 }
 
 impl ServerSection<'_> {
-    /// The name in the file.
+    /// Returns the name in the file.
     pub(super) fn name(&self) -> &str {
         &self.key.name
     }
@@ -53,14 +55,14 @@ impl ServerSection<'_> {
         self.warnings.push(problem.with_server(&self.key.name).with_suggestion(Some(suggestion.to_owned())));
     }
 
-    /// Notes a problem that nothing can be made of.
+    /// Adds an error with a suggestion and returns `None`.
     pub(super) fn refuse<T>(&mut self, place: &[&str], message: &str, suggestion: &str) -> Option<T> {
         let problem = self.document.problem(ProblemSeverity::Error, &self.span(place), message);
         self.errors.push(problem.with_server(&self.key.name).with_suggestion(Some(suggestion.to_owned())));
         None
     }
 
-    /// A text with its references replaced; what is missing is noted.
+    /// Expands a text. Unresolved references are added as errors.
     pub(super) fn expand(&mut self, text: &str, place: &[&str]) -> Option<String> {
         let expanded = match place.first() {
             Some(key) if PUBLIC.contains(key) => self.references.expand(text),
@@ -77,18 +79,18 @@ impl ServerSection<'_> {
         }
     }
 
-    /// The value of a variable that a key names outright.
+    /// Returns the value of a variable that a key names directly.
     pub(super) fn variable(&mut self, name: &str, place: &[&str]) -> Option<String> {
         self.references.variable(name).map_err(|missing| self.add_missing_reference(missing, place)).ok()
     }
 
-    /// A path seen from the folder of the file.
+    /// Expands a path and resolves it relative to the directory of the file.
     pub(super) fn path(&mut self, path: &str, place: &[&str]) -> Option<PathBuf> {
         let path = self.expand(path, place)?;
         Some(self.references.environment.resolve(&path, self.references.folder))
     }
 
-    /// Reads a file that the server names, and keeps an eye on it from now on.
+    /// Reads a file that the server refers to. It is watched for changes.
     pub(super) fn read(&self, path: &Path) -> std::io::Result<String> {
         self.files.read(path)
     }
@@ -99,7 +101,8 @@ impl ServerSection<'_> {
         self.errors.push(problem.with_server(&self.key.name).with_suggestion(missing.suggestion));
     }
 
-    /// Where a value of this server is; its name where that cannot be said.
+    /// Returns the span of a value of this server, or of the server's name if the value cannot be
+    /// found.
     fn span(&self, place: &[&str]) -> Span {
         let mut node = self.node;
         for step in place {

@@ -1,4 +1,4 @@
-//! Configurations as people write them, on a disk and in an environment of the test's own.
+//! Tests with real files and an environment of their own.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ mod reloading;
 mod risks;
 mod secrets;
 
-/// A folder with files in it, which is also the home folder, and variables.
+/// A directory with files, which is also the home directory, and environment variables.
 struct Place {
     scratch: Scratch,
     variables: Vec<(&'static str, &'static str)>,
@@ -62,13 +62,13 @@ impl Place {
         Config::load(&named, &Environment::new(folder.as_ref(), variables))
     }
 
-    /// Loads what must be usable, though perhaps not every server is.
+    /// Loads a configuration that must be usable. Single servers can have errors.
     fn load(&self, named: &[&str]) -> Config {
         self.try_load(named).unwrap_or_else(|problems| panic!("{problems}"))
     }
 
-    /// Everything that a person would be told, without the name of the folder.
-    fn told(&self, named: &[&str]) -> String {
+    /// Returns everything that a user would see, without the name of the directory.
+    fn problems_text(&self, named: &[&str]) -> String {
         let problems = match self.try_load(named) {
             Ok(config) => config.problems().to_vec(),
             Err(ConfigProblems(problems)) => problems,
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// The only server of a text in `toolyard.toml`, which must be usable and nothing odd about it.
+/// Returns the only server of a `toolyard.toml`, which must have no errors or warnings.
 fn only(text: &str) -> ServerSettings {
     let place = Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").with("EMPTY", "");
     let config = place.load(&[]);
@@ -109,7 +109,7 @@ fn broken<'a>(config: &'a Config, name: &str) -> &'a BrokenServer {
 fn command(settings: &ServerSettings) -> &CommandSettings {
     match &settings.transport {
         TransportSettings::Command(command) => command,
-        TransportSettings::Url(_) => panic!("{} is an address", settings.name),
+        TransportSettings::Url(_) => panic!("{} has a URL", settings.name),
     }
 }
 
@@ -120,7 +120,7 @@ fn address(settings: &ServerSettings) -> &UrlSettings {
     }
 }
 
-/// A table with its secrets in the open.
+/// Returns a table with its secrets revealed.
 fn open(table: &std::collections::BTreeMap<String, toolyard_hub::Secret>) -> Vec<(&str, &str)> {
     table.iter().map(|(name, value)| (name.as_str(), value.reveal())).collect()
 }

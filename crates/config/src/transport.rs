@@ -1,4 +1,4 @@
-//! How to speak to a server, in all the words that are in use for it.
+//! The transport of a server, in every spelling that is in use.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Deserializer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TransportKind {
-    /// A process of our own, spoken to over its standard streams.
+    /// A child process, over its standard input and output.
     Stdio,
-    /// Streamable HTTP, and the old transport where that fails.
+    /// Streamable HTTP, with a fallback to HTTP+SSE.
     Http,
-    /// The old HTTP+SSE transport.
+    /// The deprecated HTTP+SSE transport.
     Sse,
 }
 
@@ -47,7 +47,8 @@ impl JsonSchema for TransportKind {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "http, streamable-http and streamableHttp are the same; sse is the old transport.",
+            "description": "`stdio`: a child process. `http` (also `streamable-http`, `streamableHttp`): \
+                Streamable HTTP. `sse`: the deprecated HTTP+SSE transport.",
             "enum": ["stdio", "http", "sse", "streamable-http", "streamableHttp"],
         })
     }

@@ -1,5 +1,6 @@
-//! A configuration file as a tree in which every value knows its place, whatever the file is written in. What the
-//! keys mean does not belong here. The tree has no `Debug`: it holds secrets.
+//! A configuration file as a tree in which every value has a span, independent of the file's
+//! syntax. The meaning of keys does not belong here. The tree does not implement `Debug` because it
+//! can contain secrets.
 
 use std::ops::Range;
 
@@ -8,7 +9,7 @@ pub(super) mod decode_error;
 pub(super) mod json;
 pub(super) mod toml;
 
-/// Bytes of the text that a value or a key was read from.
+/// Byte range in the text.
 pub(super) type Span = Range<usize>;
 
 pub(super) struct ConfigNode {
@@ -32,19 +33,19 @@ pub(super) struct ConfigKey {
     pub(super) span: Span,
 }
 
-/// Why a text is no tree.
+/// A syntax error.
 pub(super) struct ConfigSyntaxError {
     pub(super) span: Span,
     pub(super) message: String,
 }
 
 impl ConfigNode {
-    /// What is under a name, where this is a table.
+    /// Returns the value of a key, if this is a table that contains it.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         self.entries().iter().find(|(key, _)| key.name == name).map(|(_, node)| node)
     }
 
-    /// What is under a name of a table, or at a place of a list.
+    /// Returns the value of a key of a table, or at an index of a list.
     pub(super) fn child(&self, step: &str) -> Option<&Self> {
         match &self.value {
             ConfigValue::List(items) => items.get(step.parse::<usize>().ok()?),
@@ -52,7 +53,7 @@ impl ConfigNode {
         }
     }
 
-    /// The entries, where this is a table.
+    /// Returns the entries of a table, or none for other values.
     pub(super) fn entries(&self) -> &[(ConfigKey, Self)] {
         match &self.value {
             ConfigValue::Table(entries) => entries,
@@ -64,7 +65,7 @@ impl ConfigNode {
         matches!(self.value, ConfigValue::Table(_))
     }
 
-    /// The values directly below.
+    /// Returns the direct children.
     pub(super) fn children(&self) -> Vec<&Self> {
         match &self.value {
             ConfigValue::List(items) => items.iter().collect(),
@@ -73,7 +74,7 @@ impl ConfigNode {
         }
     }
 
-    /// Which node of the tree this is; a tree is never changed once it is made.
+    /// Identifies a node by its address. A tree never changes after it is built.
     pub(super) fn identity(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

@@ -1,4 +1,4 @@
-//! Values that people write in more than one way.
+//! Configuration values that can be written in more than one way.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,26 +10,27 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A time: a number of seconds, or a text such as `30s`, `2m` or `500ms`.
+/// A duration: a number of seconds, or a string such as `30s`, `2m` or `500ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ConfigDuration(pub(super) Duration);
 
-/// A text that may be written as a number or as true or false. It may be a secret, so there is no `Debug`.
+/// A string that may also be written as a number or a boolean. It does not implement `Debug`
+/// because it can be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct ScalarText(pub(super) String);
 
-/// A list of words, or one text with spaces between them.
+/// A list of strings, or one string that is split at spaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TextList(pub(super) Vec<String>);
 
-/// Permissions for everything that a server offers, or by glob over the names of its tools.
+/// Permissions for everything that a server offers, or by glob pattern of its tool names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PermissionKeys {
     All(Vec<String>),
     ByTool(BTreeMap<String, Vec<String>>),
 }
 
-/// Whether tools of a document say what they answer.
+/// Whether tools of an OpenAPI document declare an output schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OutputSchemasKey {
     Off,
@@ -37,8 +38,8 @@ pub(super) enum OutputSchemasKey {
     Lenient,
 }
 
-const TIME: &str = "a number of seconds or a text such as \"30s\", \"2m\" or \"500ms\"";
-/// A year. What is longer is a slip, and would overflow sums of times.
+const TIME: &str = "a number of seconds or a string such as \"30s\", \"2m\" or \"500ms\"";
+/// One year. A larger value is most likely a typo, and would overflow when durations are added.
 const LONGEST_SECONDS: f64 = 31_536_000.0;
 
 impl ConfigDuration {
@@ -66,7 +67,9 @@ impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct ValueVisitor;
         fn validate<E: Error>(time: Option<ConfigDuration>) -> Result<ConfigDuration, E> {
-            time.ok_or_else(|| E::custom(format_args!("expected {TIME}, more than zero, at most a year")))
+            time.ok_or_else(|| {
+                E::custom(format_args!("expected {TIME}, greater than zero and at most one year"))
+            })
         }
         impl Visitor<'_> for ValueVisitor {
             type Value = ConfigDuration;
@@ -140,7 +143,7 @@ impl<'de> Deserialize<'de> for TextList {
             type Value = TextList;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of strings, or one string with spaces between the words")
+                f.write_str("a list of strings, or one string with spaces")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<TextList, E> {
@@ -162,7 +165,7 @@ impl<'de> Deserialize<'de> for PermissionKeys {
             type Value = PermissionKeys;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of permissions, or a table from globs to such lists")
+                f.write_str("a list of permissions, or a table from glob patterns to lists of permissions")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<PermissionKeys, A::Error> {
@@ -210,7 +213,7 @@ impl JsonSchema for OutputSchemasKey {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Whether tools say what they answer; lenient: only that it is an object.",
+            "description": "true, false, or \"lenient\" for a schema that accepts any object.",
             "anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["lenient"]}],
         })
     }
@@ -223,7 +226,8 @@ impl JsonSchema for ConfigDuration {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A number of seconds, or a text such as 30s, 2m or 500ms.",
+            "description": "A duration: a number of seconds, or a string such as 30s, 2m, 1h or 500ms. \
+                Greater than zero and at most one year.",
             "anyOf": [
                 {"type": "number", "exclusiveMinimum": 0},
                 {"type": "string", "pattern": r"^\s*[0-9.]+\s*(ms|s|sec|m|min|h)?\s*$"},
@@ -249,7 +253,7 @@ impl JsonSchema for TextList {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A list of words, or one text with spaces between them.",
+            "description": "A list of strings, or one string with spaces.",
             "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}],
         })
     }
@@ -263,7 +267,8 @@ impl JsonSchema for PermissionKeys {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let list = json_schema!({"type": "array", "items": {"type": "string"}});
         json_schema!({
-            "description": "Permissions for everything that a server offers, or by glob over the names of its tools.",
+            "description": "A list of permissions for everything that a server offers, or a table from \
+                glob patterns of tool names to lists of permissions.",
             "anyOf": [list, {"type": "object", "additionalProperties": list}],
         })
     }

@@ -1,5 +1,4 @@
-//! Tells when a file of the configuration has changed, or somebody sent SIGHUP. What to do about it is up to whoever
-//! asked.
+//! Reports changes to configuration files, and SIGHUP. The caller decides what to do about them.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,27 +10,29 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use super::Config;
 use super::files::{FileSnapshot, FileStamp};
 
-/// A change counts once the file has stayed the same from one look to the next: twice this is the longest wait.
+/// Polling interval. A change is reported once the file is the same in two consecutive polls, so
+/// the maximum delay is twice this interval.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// Why the configuration should be read again.
+/// Why the configuration should be loaded again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigChange {
     File(PathBuf),
     Sighup,
 }
 
+/// Watches the files of a configuration.
 #[derive(Debug)]
 pub struct ConfigWatcher {
     files: Vec<FileSnapshot>,
-    /// What the files looked like when last looked at.
+    /// State of the files at the last poll.
     latest: Vec<FileStamp>,
     ticks: Interval,
     sighup: Signal,
 }
 
 impl ConfigWatcher {
-    /// From now on SIGHUP no longer ends this process.
+    /// Starts watching. From now on, SIGHUP no longer terminates the process.
     pub fn new(config: &Config) -> io::Result<Self> {
         let mut ticks = interval(EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -39,7 +40,7 @@ impl ConfigWatcher {
         Ok(Self { files: config.files.clone(), latest: stamps(&config.files), ticks, sighup: hang_up })
     }
 
-    /// Waits for the next change. Dropping it half-way loses nothing.
+    /// Waits for the next change. Cancel safe.
     pub async fn changed(&mut self) -> ConfigChange {
         loop {
             tokio::select! {
@@ -52,13 +53,14 @@ impl ConfigWatcher {
         }
     }
 
-    /// Watches the files of a configuration that was read since, instead of the ones before.
+    /// Watches the files of a newly loaded configuration instead of the previous ones.
     pub fn set_config(&mut self, config: &Config) {
         self.latest = stamps(&config.files);
         self.files = config.files.clone();
     }
 
-    /// The first file that has changed and settled; it is reported once, even if nobody reads it again.
+    /// Returns the first file that changed and has settled. Each change is reported once, even if
+    /// the configuration is not loaded again.
     fn poll_files(&mut self) -> Option<PathBuf> {
         let now = stamps(&self.files);
         let before = std::mem::replace(&mut self.latest, now);

@@ -1,5 +1,6 @@
-//! The audit: one line of JSON for every call, handed to the kernel before the call is answered, so that killing this
-//! process loses none of them. Calls that end at the same time share one write. How the file is kept is in `file`.
+//! The audit log: one line of JSON per call, passed to the kernel before the call is answered, so
+//! that it survives `kill -9`. Calls that end at the same time share one write. The file itself is
+//! handled in `file`.
 
 mod file;
 mod writer;
@@ -17,57 +18,58 @@ use self::file::AuditFile;
 use self::writer::{AuditQueue, AuditWriteStatus, run_writer};
 use crate::audit_line::format_line;
 
-/// How the audit is kept.
+/// The settings of the audit log.
 #[derive(Debug, Clone)]
 pub struct AuditSettings {
     pub file: PathBuf,
     pub arguments: AuditArguments,
     pub flush: AuditFlush,
-    /// A file that would be larger is put aside and a new one begun.
+    /// The size at which the file is rotated.
     pub rotate_bytes: u64,
-    /// How many files that were put aside are kept.
+    /// How many rotated files are kept.
     pub keep_files: usize,
-    /// For how long lines are kept; for ever if nothing is said.
+    /// How long lines are kept. `None` keeps them forever.
     pub keep_for: Option<Duration>,
     pub on_failure: AuditFailurePolicy,
 }
 
-/// Whether lines carry the arguments of calls.
+/// Whether lines include the arguments of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditArguments {
     Omit,
-    /// With the secrets hidden.
+    /// Includes them with secrets redacted.
     Record,
 }
 
 /// When a line counts as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditFlush {
-    /// When the kernel has it: it survives the end of this process, however sudden.
+    /// After the write to the kernel. The line survives a crash of this process.
     Kernel,
-    /// When the disk has it: it survives a power cut too.
+    /// After the write to disk. The line also survives a power failure.
     Disk,
 }
 
-/// What becomes of calls while lines cannot be written.
+/// What happens to calls while the audit log cannot be written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AuditFailurePolicy {
-    /// They go on. The failure is logged, and lines that are lost are counted.
+    /// Calls continue. The failure is logged, and lost lines are counted.
     #[default]
     Continue,
-    /// A call that was carried out is not answered, and further ones are refused until lines can be written again.
+    /// The results of executed calls are withheld, and new calls are refused until the log can be
+    /// written again.
     Refuse,
 }
 
-/// The audit cannot be begun.
+/// The audit log cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the audit {}: {source}", file.display())]
+#[error("cannot write the audit log {}: {source}", file.display())]
 pub struct AuditError {
     pub file: PathBuf,
     pub source: io::Error,
 }
 
-/// The audit while it is kept.
+/// An open audit log.
 #[derive(Debug)]
 pub struct AuditLog {
     shared: Arc<AuditQueue>,
@@ -77,14 +79,15 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the file, or makes it. One that cannot be opened is an error, whatever is to be done about failures later.
+    /// Opens or creates the file. A file that cannot be opened is an error, regardless of the
+    /// failure policy.
     pub fn open(settings: &AuditSettings) -> Result<Self, AuditError> {
-        let cannot = |source| AuditError { file: settings.file.clone(), source };
-        let file = AuditFile::open(settings).map_err(cannot)?;
+        let failed = |source| AuditError { file: settings.file.clone(), source };
+        let file = AuditFile::open(settings).map_err(failed)?;
         let shared = Arc::new(AuditQueue::default());
-        let theirs = Arc::clone(&shared);
+        let queue = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("audit".to_owned());
-        let thread = thread.spawn(move || run_writer(&theirs, file)).map_err(cannot)?;
+        let thread = thread.spawn(move || run_writer(&queue, file)).map_err(failed)?;
         let (arguments, on_failure) = (settings.arguments, settings.on_failure);
         Ok(Self { shared, arguments, on_failure, thread: Mutex::new(Some(thread)) })
     }
@@ -93,22 +96,22 @@ impl AuditLog {
         self.arguments == AuditArguments::Record
     }
 
-    /// Whether a call may be made now.
+    /// Returns an error if calls are currently refused.
     pub fn admit(&self) -> Result<(), HubError> {
         match self.on_failure {
             AuditFailurePolicy::Refuse if self.shared.is_failing() => {
-                // As if a server could not be reached: the call was not made, and may be made again later.
+                // Same kind as for an unreachable server: the call was not made and can be retried.
                 Err(HubError::new(
                     ErrorKind::CannotConnect,
-                    "calls are refused, because they cannot be put on record",
+                    "calls are refused because the audit log cannot be written",
                 )
-                .with_suggestion("the log of this yard has the reason"))
+                .with_suggestion("see the log of the yard for the reason"))
             }
             AuditFailurePolicy::Refuse | AuditFailurePolicy::Continue => Ok(()),
         }
     }
 
-    /// Takes a record in at once; the future completes when it is written.
+    /// Queues a record immediately. The future completes when it is written.
     pub fn record(
         &self,
         finished: &FinishedCall<'_>,
@@ -116,33 +119,33 @@ impl AuditLog {
         let written = self.shared.push(&format_line(finished, self.arguments));
         let on_failure = self.on_failure;
         async move {
-            let fate = written.await.unwrap_or(AuditWriteStatus::Failed);
-            match (fate, on_failure) {
+            let status = written.await.unwrap_or(AuditWriteStatus::Failed);
+            match (status, on_failure) {
                 (AuditWriteStatus::Written, _) | (AuditWriteStatus::Failed, AuditFailurePolicy::Continue) => {
                     Ok(())
                 }
                 (AuditWriteStatus::Failed, AuditFailurePolicy::Refuse) => {
-                    // As if the connection had been lost: the call may have been carried out.
+                    // Same kind as for a lost connection: the call may have been executed.
                     Err(HubError::new(
                         ErrorKind::ConnectionLost,
-                        "the call cannot be put on record, so what became of it is withheld",
+                        "the call cannot be recorded in the audit log, so its result is withheld",
                     ))
                 }
             }
         }
     }
 
-    /// How many lines were lost.
+    /// Returns the number of lost lines.
     pub fn lost_records(&self) -> u64 {
         self.shared.lost_records()
     }
 
-    /// Waits until everything that was taken in is written. What comes later is lost.
+    /// Waits until all queued records are written. Later records are lost.
     pub async fn close(&self) {
         self.shared.close();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
-            // That it crashed was told when it did.
+            // The thread logs its own panic.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
     }

@@ -1,5 +1,5 @@
-//! One call as one line of JSON. Whatever strangers wrote into it, it is one line for every reader, harmless on a
-//! terminal, and nothing in it is hidden or reordered.
+//! Formatting of a call as one line of JSON. Untrusted text cannot break the line, send control
+//! sequences to a terminal, or hide or reorder what is displayed.
 
 use std::borrow::Cow;
 
@@ -11,13 +11,13 @@ use toolyard_hub::{CallStatus, ErrorKind, FinishedCall, HubError, Raw, Timestamp
 
 use crate::audit::AuditArguments;
 
-/// How a line begins, which tells ours from those of others.
+/// The beginning of every audit line, which identifies lines written by Toolyard.
 pub(crate) const BEGINNING: &str = r#"{"time":""#;
 
-/// The longest text that a stranger chose, in characters.
+/// Length limits of untrusted text, in characters.
 const LONGEST_NAME: usize = 256;
 const LONGEST_MESSAGE: usize = 1_000;
-/// The most arguments, in bytes.
+/// Size limit of the arguments, in bytes.
 const MOST_ARGUMENTS: usize = 64 << 10;
 
 #[derive(Serialize)]
@@ -52,12 +52,12 @@ struct AuditLineError<'a> {
     message: Cow<'a, str>,
 }
 
-/// The record as a line, with the line break at its end.
+/// Formats a record as a line, including the line break.
 pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments) -> String {
     let record = finished.call;
     let arguments = finished.arguments.filter(|_| arguments == AuditArguments::Record);
     let large = arguments.map(|raw| raw.get().len()).filter(|bytes| *bytes > MOST_ARGUMENTS);
-    let kept = arguments.filter(|_| large.is_none());
+    let included = arguments.filter(|_| large.is_none());
     let line = AuditLine {
         time: Timestamp(record.accepted_at).to_string(),
         id: record.id.to_string(),
@@ -69,14 +69,14 @@ pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments
         server: record.source.as_ref().map(|source| source.as_str()),
         priority: record.priority.as_str(),
         made_by: record.context.origin.as_str(),
-        // Whole microseconds: a call may well take less than a millisecond.
+        // Rounded to microseconds, because a call may take less than a millisecond.
         duration_ms: (finished.duration.as_secs_f64() * 1e6).round() / 1e3,
         ended: CallStatus::from(finished.ended).as_str(),
         error: finished.error.map(|error| AuditLineError {
             kind: error.kind().as_str(),
             message: error_message(finished, error, LONGEST_MESSAGE),
         }),
-        arguments: kept.map(|raw| from_text(finished.redaction.redact_json(raw.get()))),
+        arguments: included.map(|raw| from_text(finished.redaction.redact_json(raw.get()))),
         arguments_left_out: large,
     };
     let mut text = serde_json::to_string(&line).unwrap_or_default();
@@ -89,8 +89,8 @@ pub(crate) fn format_line(finished: &FinishedCall<'_>, arguments: AuditArguments
     text
 }
 
-/// The message of an error, as it may be kept. What is wrong with arguments is told by repeating them, so only where they
-/// are wrong is kept.
+/// Returns the message of an error with secrets redacted. A message about invalid arguments repeats
+/// their values, so only the names of the fields are recorded.
 pub(crate) fn error_message<'a>(
     finished: &FinishedCall<'_>,
     error: &'a HubError,
@@ -102,15 +102,16 @@ pub(crate) fn error_message<'a>(
             Cow::Owned(hidden) => Cow::Owned(truncate(&hidden, most).into_owned()),
         };
     }
-    let field = |of: &Value| of["field"].as_str().filter(|field| !field.is_empty()).map(str::to_owned);
+    let field =
+        |violation: &Value| violation["field"].as_str().filter(|field| !field.is_empty()).map(str::to_owned);
     let details = error.details().unwrap_or(&Value::Null);
     let all = details["violations"].as_array().map(|all| all.iter().filter_map(field).collect());
     let all: Vec<String> = all.unwrap_or_else(|| field(details).into_iter().collect());
     let text = if all.is_empty() { String::new() } else { format!(": {}", all.join(", ")) };
-    Cow::Owned(truncate(&format!("the arguments are wrong{text}"), most).into_owned())
+    Cow::Owned(truncate(&format!("invalid arguments{text}"), most).into_owned())
 }
 
-/// The beginning of a text that a stranger chose.
+/// Truncates untrusted text to `most` characters.
 pub(crate) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -136,7 +137,7 @@ pub(crate) mod tests {
 
     static REDACTION: LazyLock<Redaction> = LazyLock::new(Redaction::default);
 
-    /// A call that is over, to be recorded.
+    /// A finished call to record.
     pub(crate) struct SampleCall {
         pub(crate) call: CallRecord,
         pub(crate) ended: CallEndReason,
@@ -157,14 +158,14 @@ pub(crate) mod tests {
             }
         }
 
-        /// The same call with other facts.
+        /// Returns the call with a changed record.
         pub(crate) fn with(mut self, change: impl FnOnce(&mut CallRecord)) -> Self {
             change(&mut self.call);
             self
         }
     }
 
-    /// A call of `ada`'s that succeeded.
+    /// Returns a successful call by `ada`.
     pub(crate) fn sample(subject: &str) -> SampleCall {
         let ada = Principal::new("ada", Permissions::All);
         let call = CallRecord {
@@ -175,7 +176,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_line_says_who_what_when_how_long_and_how_it_ended() {
+    fn a_line_contains_the_caller_the_tool_the_time_the_duration_and_the_result() {
         let call = SampleCall {
             ended: CallEndReason::Error(ErrorKind::TimedOut),
             error: Some(HubError::new(ErrorKind::TimedOut, "too slow")),
@@ -201,7 +202,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn strangers_cannot_make_two_lines_of_one_or_hide_in_it() {
+    fn untrusted_text_cannot_break_a_line_or_hide_in_it() {
         let hostile = "x\"}\n{\"time\":\"\r\n\u{2028}\u{2029}\u{85}\u{1b}[2J\u{9b}\u{7f}\0é\
             \u{202e}gpj\u{2066}\u{61c}\u{200b}\u{200f}\u{feff}\u{ad}\u{e0041}👩";
         let call = SampleCall {
@@ -219,8 +220,8 @@ pub(crate) mod tests {
         let is_expected = |letter: char| matches!(letter, ' '..='~' | 'é' | '👩');
         assert!(text.trim_end_matches('\n').chars().all(is_expected), "{text:?}");
         let read: Value = serde_json::from_str(&text).unwrap();
-        for said in ["principal", "sessionId", "userId", "name"] {
-            assert_eq!(read[said], hostile);
+        for key in ["principal", "sessionId", "userId", "name"] {
+            assert_eq!(read[key], hostile);
         }
         assert_eq!(
             (&read["error"]["message"], &read["arguments"]),
@@ -229,7 +230,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_said_of_wrong_arguments_does_not_repeat_them() {
+    fn messages_about_invalid_arguments_do_not_repeat_their_values() {
         let error = |details: Value| {
             HubError::new(ErrorKind::InvalidArguments, r#"pin: "hunter2" is not of type "integer""#)
                 .with_details(details)
@@ -237,18 +238,18 @@ pub(crate) mod tests {
         for (details, message) in [
             (
                 json!({"field": "pin", "violations": [{"field": "pin", "reason": "\"hunter2\" is bad"}, {"field": "a.b"}]}),
-                "the arguments are wrong: pin, a.b",
+                "invalid arguments: pin, a.b",
             ),
-            (json!({"field": "pin", "reason": "hunter2"}), "the arguments are wrong: pin"),
-            (json!({"field": "", "provided": "hunter2"}), "the arguments are wrong"),
-            (json!("hunter2"), "the arguments are wrong"),
+            (json!({"field": "pin", "reason": "hunter2"}), "invalid arguments: pin"),
+            (json!({"field": "", "provided": "hunter2"}), "invalid arguments"),
+            (json!("hunter2"), "invalid arguments"),
         ] {
             assert_eq!(error_message(&sample("x").finished(), &error(details), 100), message);
         }
     }
 
     #[test]
-    fn messages_of_errors_are_kept_without_secrets() {
+    fn error_messages_are_recorded_without_secrets() {
         let error = HubError::new(ErrorKind::CannotConnect, "no answer from http://h/sse?token=hunter2&x=1");
         let call = SampleCall {
             ended: CallEndReason::Error(ErrorKind::CannotConnect),
@@ -260,7 +261,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_line_has_an_end_however_much_is_said() {
+    fn the_length_of_a_line_is_limited() {
         let long = "é".repeat(100_000);
         let call = SampleCall {
             error: Some(HubError::new(ErrorKind::ToolFailed, long.clone())),

@@ -1,5 +1,5 @@
-//! What became of every call: an audit as JSON lines, and a history in SQLite, both behind the hub's traits. What a front
-//! makes of it, and who may see what, does not belong here.
+//! Records of all calls: an audit log (JSON Lines) and a history (SQLite), behind the traits of the
+//! hub. Presentation and access control do not belong here.
 
 mod audit;
 mod audit_line;

@@ -1,4 +1,4 @@
-//! The recorder of a yard: the audit and the history, each if it is wanted.
+//! The recorder of a yard, which combines the audit log and the history. Both are optional.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use toolyard_hub::{BoxFuture, FinishedCall, HubError, Recorder};
 use crate::audit::AuditLog;
 use crate::store::HistoryStore;
 
-/// Keeps every call in what there is of the two.
+/// Records every call in the audit log and the history, if they are configured.
 #[derive(Debug, Default)]
 pub struct CallRecorder {
     pub audit: Option<AuditLog>,
-    /// Shared with those who read it.
+    /// Shared with readers.
     pub store: Option<Arc<HistoryStore>>,
 }
 
 impl CallRecorder {
-    /// Whether nothing is kept at all.
+    /// Returns whether nothing is recorded.
     pub fn is_empty(&self) -> bool {
         self.audit.is_none() && self.store.is_none()
     }
 
-    /// Waits until everything that was recorded is written. What is recorded later is lost.
+    /// Waits until all records are written. Later records are lost.
     pub async fn close(&self) {
         if let Some(audit) = &self.audit {
             audit.close().await;

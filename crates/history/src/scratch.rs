@@ -1,4 +1,4 @@
-//! A folder for one test, gone afterwards.
+//! A temporary directory for one test.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

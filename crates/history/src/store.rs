@@ -1,6 +1,6 @@
-//! The history: past calls in an SQLite database, for whoever asks what happened. It is written in the background, many
-//! calls at a time, and never makes a call wait: what there is no room for is lost, and counted. What must not be lost is
-//! the audit's business.
+//! The history: past calls in an SQLite database. It is written in the background, in batches, and
+//! never delays a call: records that exceed the queue are lost and counted. Records that must not
+//! be lost belong to the audit log.
 
 mod damage;
 mod open;
@@ -23,26 +23,26 @@ pub use self::open::HistoryStoreError;
 use self::writer::{HistoryCommand, run_writer};
 use crate::audit_line::{error_message, truncate};
 
-/// How many records wait to be written.
+/// The capacity of the queue, in records.
 const WAITING: usize = 8_192;
-/// How long a reader waits for what is being written.
+/// How long a reader waits for pending writes.
 const LONGEST_FLUSH: Duration = Duration::from_secs(2);
-/// The longest texts that are kept, in characters.
+/// Length limits of stored texts, in characters.
 const LONGEST_NAME: usize = 256;
 const LONGEST_MESSAGE: usize = 500;
 
-/// How the history is kept.
+/// The settings of the history.
 #[derive(Debug, Clone)]
 pub struct HistoryStoreSettings {
     pub file: PathBuf,
-    /// About how many calls are kept.
+    /// The approximate number of calls to keep.
     pub keep_rows: u64,
-    /// For how long calls are kept; for ever if nothing is said.
+    /// How long calls are kept. `None` keeps them forever.
     pub keep_for: Option<Duration>,
     pub on_damage: HistoryDamagePolicy,
 }
 
-/// The history while it is kept.
+/// An open history.
 #[derive(Debug)]
 pub struct HistoryStore {
     commands: SyncSender<HistoryCommand>,
@@ -52,27 +52,27 @@ pub struct HistoryStore {
 }
 
 impl HistoryStore {
-    /// Opens the database, or makes it. A file that is none of ours is an error and stays as it is; so is a damaged one,
-    /// unless the settings say to move it aside.
+    /// Opens or creates the database. A file that is not a Toolyard history is an error and stays
+    /// unchanged. So is a damaged one, unless [`HistoryDamagePolicy::MoveAside`] is set.
     pub fn open(settings: HistoryStoreSettings) -> Result<Self, HistoryStoreError> {
-        let both = || Ok((open::open_writer(&settings.file)?, open::open_reader(&settings.file)?));
+        let open_both = || Ok((open::open_writer(&settings.file)?, open::open_reader(&settings.file)?));
         let (writer, reader) = match settings.on_damage {
-            HistoryDamagePolicy::Fail => both()?,
-            HistoryDamagePolicy::MoveAside => damage::open_or_move_aside(&settings.file, both)?,
+            HistoryDamagePolicy::Fail => open_both()?,
+            HistoryDamagePolicy::MoveAside => damage::open_or_move_aside(&settings.file, open_both)?,
         };
-        let (orders, taken) = sync_channel(WAITING);
+        let (commands, receiver) = sync_channel(WAITING);
         let lost = Arc::new(AtomicU64::new(0));
-        let counting = Arc::clone(&lost);
+        let lost_by_writer = Arc::clone(&lost);
         let file = settings.file.clone();
         let thread = std::thread::Builder::new()
             .name("history".to_owned())
-            .spawn(move || run_writer(writer, &taken, &settings, &counting))
+            .spawn(move || run_writer(writer, &receiver, &settings, &lost_by_writer))
             .map_err(|source| HistoryStoreError::File { file, source })?;
         let (reader, thread) = (Arc::new(Mutex::new(reader)), Mutex::new(Some(thread)));
-        Ok(Self { commands: orders, reader, lost, thread })
+        Ok(Self { commands, reader, lost, thread })
     }
 
-    /// Takes a record in, if there is room.
+    /// Queues a record. It is lost if the queue is full.
     pub fn record(&self, finished: &FinishedCall<'_>) {
         let name = |text: &str| truncate(text, LONGEST_NAME).into_owned();
         let record = finished.call;
@@ -92,59 +92,59 @@ impl HistoryStore {
         if self.commands.try_send(HistoryCommand::Record(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0
         {
-            tracing::warn!("the history cannot keep up, and loses calls");
+            tracing::warn!("the history cannot keep up; calls are lost");
         }
     }
 
-    /// How many records were lost.
+    /// Returns the number of lost records.
     pub fn lost_records(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until everything that was taken in is written. What comes later is lost.
+    /// Waits until all queued records are written. Later records are lost.
     pub async fn close(&self) {
         let thread = self.thread.lock().take();
-        let orders = self.commands.clone();
+        let commands = self.commands.clone();
         if let Some(thread) = thread {
             let waiting = tokio::task::spawn_blocking(move || {
-                // If it has ended already there is nothing to wait for.
-                let _ = orders.send(HistoryCommand::Stop);
+                // Fails if the thread has already ended.
+                let _ = commands.send(HistoryCommand::Stop);
                 thread.join()
             });
             let _ = waiting.await;
         }
     }
 
-    /// Reads on a thread for blocking work, and finds every call that was recorded before.
+    /// Runs a query on a blocking thread. It sees every call that was recorded before.
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, HistoryError>> {
         let reader = Arc::clone(&self.reader);
-        let orders = self.commands.clone();
+        let commands = self.commands.clone();
         Box::pin(async move {
             let reading = tokio::task::spawn_blocking(move || {
-                flush(&orders);
+                flush(&commands);
                 read(&reader.lock())
             });
-            let read = reading.await.map_err(|crash| HistoryError(crash.to_string()))?;
-            read.map_err(|error| HistoryError(error.to_string()))
+            let result = reading.await.map_err(|panic| HistoryError(panic.to_string()))?;
+            result.map_err(|error| HistoryError(error.to_string()))
         })
     }
 }
 
-/// Waits until the calls recorded so far are in the database, but not for a disk that hangs.
-fn flush(orders: &SyncSender<HistoryCommand>) {
+/// Waits until the calls recorded so far are in the database, up to [`LONGEST_FLUSH`].
+fn flush(commands: &SyncSender<HistoryCommand>) {
     let (done, written) = sync_channel(0);
-    // A full queue loses calls anyway, and after the end of the writer there is nothing to wait for.
-    if orders.try_send(HistoryCommand::Flush(done)).is_ok() {
+    // A full queue loses calls anyway, and a writer that has ended has nothing left to write.
+    if commands.try_send(HistoryCommand::Flush(done)).is_ok() {
         let _ = written.recv_timeout(LONGEST_FLUSH);
     }
 }
 
 impl History for HistoryStore {
-    fn recent(&self, asked: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
-        self.read(move |database| query::recent(database, &asked))
+    fn recent(&self, query: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>> {
+        self.read(move |database| query::recent(database, &query))
     }
 
     fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>> {
@@ -154,7 +154,7 @@ impl History for HistoryStore {
 
 impl Drop for HistoryStore {
     fn drop(&mut self) {
-        // The thread also ends when nobody can give it orders any more.
+        // If the queue is full, the thread ends once all senders are dropped.
         let _ = self.commands.try_send(HistoryCommand::Stop);
     }
 }

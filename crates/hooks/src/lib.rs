@@ -1,6 +1,6 @@
-//! HTTP hooks: endpoints that are asked before a call and told how it ended. They implement the hub's
-//! [`Hooks`]. The hub itself knows no network, and no front owns them, because they run around the
-//! calls of every front.
+//! HTTP hooks: endpoints that approve or change calls, and are notified of their results. They
+//! implement the [`Hooks`] trait of the hub, which has no network access itself. No front owns
+//! them, because they apply to the calls of every front.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,59 +16,58 @@ use serde_json::value::RawValue;
 use toolyard_hub::json::{self, Object};
 use toolyard_hub::{BoxFuture, ErrorKind, Glob, HookCall, HookDecision, Hooks, HubError, Outcome, Raw};
 
-/// How long connecting to an endpoint may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// More than that no endpoint has to say.
+/// Size limit of a response, in bytes.
 const LONGEST_ANSWER: usize = 10 * 1024 * 1024;
 
-/// One endpoint.
+/// The settings of one hook.
 #[derive(Clone)]
 pub struct HookSettings {
-    /// What it is called in messages; its address may hold a secret.
+    /// The name used in messages, because the URL may contain a secret.
     pub name: String,
     pub url: Url,
     pub headers: HeaderMap,
     pub events: Vec<HookEvent>,
-    /// Globs over full names.
+    /// Globs over full tool names.
     pub tools: Vec<Glob>,
     pub timeout: Duration,
     pub on_failure: HookFailurePolicy,
 }
 
-/// Addresses and headers may hold secrets.
+/// Omits the URL and the headers, which may contain secrets.
 impl fmt::Debug for HookSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HookSettings({})", self.name)
     }
 }
 
-/// When an endpoint is spoken to.
+/// When a hook is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HookEvent {
-    /// It may let the call pass, change its parameters, or refuse it.
+    /// before the call; the hook can pass, change or refuse it.
     Before,
-    /// The tool has answered, perhaps that it failed.
+    /// after the tool has answered, even if it reported an error.
     After,
-    /// There is no answer.
+    /// after the call failed without an answer.
     Error,
 }
 
-/// What becomes of a call when the endpoint does not say what should.
+/// What happens to a call if a hook fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HookFailurePolicy {
-    /// It goes on.
+    /// The call proceeds.
     Open,
-    /// It is refused.
+    /// The call is refused.
     #[default]
     Closed,
 }
 
-/// Every hook of the configuration, as one. They can be changed while the yard runs.
+/// All configured hooks. They can be replaced while the yard runs.
 pub struct HttpHooks {
     tls: rustls::ClientConfig,
-    /// Made for the first request: most yards have no hooks.
+    /// Created by the first request, because most yards have no hooks.
     http: OnceLock<reqwest::Client>,
     all: RwLock<Arc<[HookSettings]>>,
 }
@@ -84,7 +83,8 @@ impl HttpHooks {
         Arc::new(Self { tls, http: OnceLock::new(), all: RwLock::new(all.into()) })
     }
 
-    /// Redirects are not followed: what is sent is for the address in the configuration.
+    /// Returns the HTTP client. It does not follow redirects, because payloads are meant only for
+    /// the configured URL.
     fn http(&self) -> Result<&reqwest::Client, reqwest::Error> {
         if let Some(http) = self.http.get() {
             return Ok(http);
@@ -94,7 +94,7 @@ impl HttpHooks {
         Ok(self.http.get_or_init(|| http))
     }
 
-    /// Obeys these from now on.
+    /// Replaces the hooks.
     pub fn replace(&self, all: &[HookSettings]) {
         *self.all.write() = all.into();
     }
@@ -103,22 +103,18 @@ impl HttpHooks {
         Arc::clone(&self.all.read())
     }
 
-    /// Says what happened to everybody who wants to hear it, one after the other. What they answer does not matter.
-    async fn notify(&self, said: &HookPayload<'_>) {
-        for hook in self.all().iter().filter(|hook| hook.handles(said.event, said.tool)) {
-            if let Err(problem) = hook.post(self, said).await {
-                tracing::warn!(
-                    hook = hook.name,
-                    tool = said.tool,
-                    problem,
-                    "a hook was not told how a call ended"
-                );
+    /// Notifies all matching hooks, one after the other. Their responses are ignored.
+    async fn notify(&self, payload: &HookPayload<'_>) {
+        for hook in self.all().iter().filter(|hook| hook.handles(payload.event, payload.tool)) {
+            if let Err(problem) = hook.post(self, payload).await {
+                let tool = payload.tool;
+                tracing::warn!(hook = hook.name, tool, problem, "cannot notify a hook of the end of a call");
             }
         }
     }
 }
 
-/// What an endpoint is sent.
+/// The payload sent to a hook.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct HookPayload<'a> {
@@ -172,7 +168,7 @@ impl<'a> HookPayload<'a> {
     }
 }
 
-/// What an endpoint answers before a call.
+/// The response of a hook before a call.
 #[derive(Debug)]
 enum HookVerdict {
     Pass,
@@ -180,44 +176,44 @@ enum HookVerdict {
     Refuse(Option<String>),
 }
 
-/// The answers that a hook may give before a call, for error messages.
-const ANSWERS: &str = "a hook answers with an empty body, {\"action\": \"pass\"}, \
+/// The valid responses of a hook before a call, for error messages.
+const ANSWERS: &str = "a hook must return an empty body, {\"action\": \"pass\"}, \
     {\"action\": \"change\", \"params\": {…}} or {\"action\": \"refuse\", \"message\": \"…\"}";
 
 impl HookVerdict {
-    /// An empty answer lets the call pass. The error says what is wrong with any other one.
+    /// Parses a response. An empty one lets the call pass.
     fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::Pass);
         }
-        let raw: Raw = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
-        let mut members = Object::parse(&raw).map_err(|_| "it is not a JSON object")?;
-        let action = members.get("action").ok_or("it has no \"action\"")?;
+        let raw: Raw = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
+        let mut members = Object::parse(&raw).map_err(|_| "not a JSON object")?;
+        let action = members.get("action").ok_or("`action` is missing")?;
         let action = json::truncate_for_message(action.get()).into_owned();
         match action.as_str() {
             r#""pass""# => Ok(Self::Pass),
-            // Kept as the text that it is: numbers stay as they were written.
+            // Passed on as text, so that numbers stay as they were written.
             r#""change""# => match members.remove("params") {
                 Some(params) if params.get().starts_with('{') => Ok(Self::Change(params)),
-                Some(_) => Err("its \"params\" are not an object".to_owned()),
-                None => Err("it changes the call without \"params\"".to_owned()),
+                Some(_) => Err("`params` is not an object".to_owned()),
+                None => Err("`params` is missing for the action \"change\"".to_owned()),
             },
             r#""refuse""# => match members.remove("message") {
                 None => Ok(Self::Refuse(None)),
                 Some(message) => serde_json::from_str(message.get())
                     .map(Self::Refuse)
-                    .map_err(|_| "its \"message\" is not a string".to_owned()),
+                    .map_err(|_| "`message` is not a string".to_owned()),
             },
-            _ => Err(format!("its \"action\" is {action}, and not \"pass\", \"change\" or \"refuse\"")),
+            _ => Err(format!("`action` is {action}; expected \"pass\", \"change\" or \"refuse\"")),
         }
     }
 }
 
-/// Why an endpoint has not said what is to become of a call.
+/// Why a hook returned no decision.
 enum HookAnswerError {
-    /// It was not reached, or did not answer as an endpoint does.
+    /// The hook could not be reached or returned an error.
     NoAnswer(String),
-    /// It answered, but not in words that mean anything here.
+    /// The response is invalid.
     Invalid(String),
 }
 
@@ -225,7 +221,7 @@ impl fmt::Display for HookAnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoAnswer(problem) => f.write_str(problem),
-            Self::Invalid(problem) => write!(f, "its answer is invalid: {problem}; {ANSWERS}"),
+            Self::Invalid(problem) => write!(f, "invalid response: {problem}; {ANSWERS}"),
         }
     }
 }
@@ -239,51 +235,51 @@ impl HookSettings {
         self.tools.iter().any(|glob| glob.matches(tool))
     }
 
-    /// The text of its answer; nothing where it has nothing to say.
-    async fn post(&self, hooks: &HttpHooks, said: &HookPayload<'_>) -> Result<String, String> {
-        let body = serde_json::to_vec(said).map_err(|error| error.to_string())?;
-        let http = hooks.http().map_err(|error| format!("cannot set up HTTP: {error}"))?;
+    /// Sends a payload and returns the body of the response, which may be empty.
+    async fn post(&self, hooks: &HttpHooks, payload: &HookPayload<'_>) -> Result<String, String> {
+        let body = serde_json::to_vec(payload).map_err(|error| error.to_string())?;
+        let http = hooks.http().map_err(|error| format!("cannot create the HTTP client: {error}"))?;
         let request = http
             .post(self.url.clone())
             .headers(self.headers.clone())
             .header("content-type", "application/json")
             .timeout(self.timeout)
             .body(body);
-        let answer = request.send().await.map_err(|error| describe_error(&error))?;
-        if !answer.status().is_success() {
-            return Err(format!("it answered {}", answer.status()));
+        let response = request.send().await.map_err(|error| describe_error(&error))?;
+        if !response.status().is_success() {
+            return Err(format!("the hook returned HTTP status {}", response.status()));
         }
-        read_text(answer).await
+        read_text(response).await
     }
 
-    async fn decide(&self, hooks: &HttpHooks, said: &HookPayload<'_>) -> Result<HookDecision, HubError> {
-        let answered = self.post(hooks, said).await.map_err(HookAnswerError::NoAnswer);
-        let unjudged =
-            match answered.and_then(|text| HookVerdict::parse(&text).map_err(HookAnswerError::Invalid)) {
+    async fn decide(&self, hooks: &HttpHooks, payload: &HookPayload<'_>) -> Result<HookDecision, HubError> {
+        let response = self.post(hooks, payload).await.map_err(HookAnswerError::NoAnswer);
+        let error =
+            match response.and_then(|text| HookVerdict::parse(&text).map_err(HookAnswerError::Invalid)) {
                 Ok(HookVerdict::Pass) => return Ok(HookDecision::Pass),
                 Ok(HookVerdict::Change(params)) => return Ok(HookDecision::Change(params)),
                 Ok(HookVerdict::Refuse(message)) => {
-                    let unsaid = || format!("{} was refused by the hook {}", said.tool, self.name);
-                    return Err(HubError::new(ErrorKind::Forbidden, message.unwrap_or_else(unsaid)));
+                    let default = || format!("hook `{}` refused the call of {}", self.name, payload.tool);
+                    return Err(HubError::new(ErrorKind::Forbidden, message.unwrap_or_else(default)));
                 }
-                Err(unjudged) => unjudged,
+                Err(error) => error,
             };
-        let (hook, tool, problem) = (&self.name, said.tool, unjudged.to_string());
+        let (hook, tool, problem) = (&self.name, payload.tool, error.to_string());
         match self.on_failure {
             HookFailurePolicy::Open => {
-                tracing::warn!(hook, tool, problem, "a hook failed and the call goes on");
+                tracing::warn!(hook, tool, problem, "a hook failed; the call proceeds");
                 Ok(HookDecision::Pass)
             }
             HookFailurePolicy::Closed => {
-                tracing::warn!(hook, tool, problem, "a hook failed and the call is refused");
-                Err(match unjudged {
+                tracing::warn!(hook, tool, problem, "a hook failed; the call is refused");
+                Err(match error {
                     HookAnswerError::NoAnswer(_) => {
-                        let message = format!("the hook {hook} could not be asked about {tool}");
+                        let message = format!("hook `{hook}` failed, so {tool} was not called");
                         HubError::new(ErrorKind::CannotConnect, message).with_suggestion("try again later")
                     }
                     HookAnswerError::Invalid(problem) => {
                         let message =
-                            format!("the answer of the hook {hook} about {tool} is invalid: {problem}");
+                            format!("hook `{hook}` returned an invalid response for {tool}: {problem}");
                         HubError::new(ErrorKind::CannotConnect, message).with_suggestion(ANSWERS)
                     }
                 })
@@ -292,26 +288,26 @@ impl HookSettings {
     }
 }
 
-/// The text of an answer that is not too long.
-async fn read_text(mut answer: reqwest::Response) -> Result<String, String> {
+/// Reads the body of a response, up to [`LONGEST_ANSWER`].
+async fn read_text(mut response: reqwest::Response) -> Result<String, String> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(|error| error.without_url().to_string())? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.without_url().to_string())? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > LONGEST_ANSWER {
-            return Err(format!("it answered more than {LONGEST_ANSWER} bytes"));
+            return Err(format!("the response exceeds the limit of {LONGEST_ANSWER} bytes"));
         }
     }
-    String::from_utf8(bytes).map_err(|_| "it answered no text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the response is not valid UTF-8".to_owned())
 }
 
-/// Addresses may hold secrets, so they are not repeated.
+/// Describes an error without the URL, which may contain secrets.
 fn describe_error(error: &reqwest::Error) -> String {
     if error.is_timeout() {
-        "it did not answer in time".to_owned()
+        "no response in time".to_owned()
     } else if error.is_connect() {
-        "it cannot be reached".to_owned()
+        "the hook cannot be reached".to_owned()
     } else {
-        "the conversation with it failed".to_owned()
+        "the request failed".to_owned()
     }
 }
 
@@ -327,8 +323,8 @@ impl Hooks for HttpHooks {
                 self.all().iter().filter(|hook| hook.handles(HookEvent::Before, call.record.tool_name()))
             {
                 let params = changed.as_deref().unwrap_or(call.arguments);
-                let said = HookPayload { params, ..HookPayload::new(HookEvent::Before, call) };
-                if let HookDecision::Change(params) = hook.decide(self, &said).await? {
+                let payload = HookPayload { params, ..HookPayload::new(HookEvent::Before, call) };
+                if let HookDecision::Change(params) = hook.decide(self, &payload).await? {
                     changed = Some(params);
                 }
             }
@@ -338,24 +334,24 @@ impl Hooks for HttpHooks {
 
     fn after<'a>(&'a self, call: HookCall<'a>, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let said = HookPayload {
+            let payload = HookPayload {
                 result: Some(&outcome.body),
                 failed: Some(outcome.failed),
                 ..HookPayload::new(HookEvent::After, call)
             };
-            self.notify(&said).await;
+            self.notify(&payload).await;
         })
     }
 
     fn on_error<'a>(&'a self, call: HookCall<'a>, error: &'a HubError) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            let trouble = HookErrorInfo {
+            let info = HookErrorInfo {
                 kind: error.kind().as_str(),
                 message: error.message(),
                 details: error.details(),
             };
-            self.notify(&HookPayload { error: Some(trouble), ..HookPayload::new(HookEvent::Error, call) })
-                .await;
+            let payload = HookPayload { error: Some(info), ..HookPayload::new(HookEvent::Error, call) };
+            self.notify(&payload).await;
         })
     }
 }

@@ -1,9 +1,10 @@
-//! Which network addresses anybody on the internet could reach, and which lead inside: to this machine, a private
-//! network, or another special range. Pure functions over parsed addresses; nothing here resolves or connects.
+//! Classification of network addresses: publicly routable, or internal (this machine, a private
+//! network, or another special range). Pure functions over parsed addresses; nothing here resolves
+//! names or connects.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether anybody on the internet could connect to this address.
+/// Returns whether this address is reachable from the public internet.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -11,7 +12,8 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a connection to this address stays on this machine. The unspecified address does.
+/// Returns whether a connection to this address stays on this machine. This includes the
+/// unspecified address.
 pub fn is_local_address(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V6(address) => embedded_v4(address).map_or(IpAddr::V6(address), IpAddr::V4),
@@ -23,7 +25,8 @@ pub fn is_local_address(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a host name means this machine whatever a resolver says (RFC 6761).
+/// Returns whether a host name always refers to this machine, regardless of the resolver (RFC
+/// 6761).
 pub fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
@@ -38,7 +41,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_documentation()
         || a == 0
         || a >= 240
-        // Shared between a provider and its customers; some clouds have their metadata there.
+        // Shared address space (RFC 6598). Some cloud providers place their metadata service here.
         || (a == 100 && (64..128).contains(&b))
         || (a == 192 && b == 0 && c == 0)
         || (a == 192 && b == 88 && c == 99)
@@ -51,17 +54,17 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(embedded);
     }
     let parts = address.segments();
-    // Only 2000::/3 is given out, and parts of that are for other things.
+    // Only 2000::/3 is allocated for global unicast, and parts of it are reserved.
     (0x2000..0x4000).contains(&parts[0])
         && !(parts[0] == 0x2001 && parts[1] < 0x200)
         && !(parts[0] == 0x2001 && parts[1] == 0xdb8)
         && !(parts[0] == 0x3fff && parts[1] < 0x1000)
 }
 
-/// The version 4 address that a version 6 address leads to: mapped, compatible, NAT64 or 6to4.
+/// Returns the IPv4 address embedded in an IPv6 address: mapped, compatible, NAT64 or 6to4.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let (high, low) = match address.segments() {
-        // `::` and `::1` are addresses of their own.
+        // `::` and `::1` are not IPv4-compatible addresses.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => (high, low),
         [0x2002, high, low, ..] => (high, low),

@@ -1,6 +1,7 @@
-//! The one path of every call, from any front to any source: resolve the name, accept the call, check permissions, limits
-//! and arguments, wait for a permit, run the hooks, call the source, check the result, record. `call` and `perform` are
-//! that list; each step is a function or a type of its own.
+//! The path of every call, from any front to any source: resolve the name, accept the call, check
+//! permissions, limits and arguments, wait for a permit, run the hooks, call the source, validate
+//! the result, record. `call` and `perform` follow this list; each step is a separate function or
+//! type.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -33,7 +34,8 @@ mod result_validation;
 mod tracker;
 
 impl Yard {
-    /// Carries one call out. Dropping the future cancels the call, all the way to the source.
+    /// Executes one call. Dropping the future cancels the call, including the request to the
+    /// source.
     pub async fn call(&self, request: CallRequest) -> Result<Outcome, HubError> {
         let started = Instant::now();
         let id = match request.id {
@@ -74,13 +76,13 @@ impl Yard {
                     meta: request.meta,
                     client: request.client,
                 };
-                // Boxed, because every future that waits for a call would otherwise be as large as this one.
+                // Boxed to keep the futures of all callers small.
                 (Box::pin(self.perform(&route, call, request.details.as_deref())).await, Some(route))
             }
             Err(error) => (Err(error), None),
         };
         let recorded = tracker.end(&result).await;
-        // A call that was not made may be refused without a record.
+        // The source was never called, so the refusal may be returned even if it was not recorded.
         let result = if is_recordable { recorded.and(result) } else { result };
         match (result, route) {
             (Err(error), Some(route)) => route.render_error(error, &record),
@@ -88,7 +90,7 @@ impl Yard {
         }
     }
 
-    /// What happens between accepting a call and recording it.
+    /// Runs the steps between accepting a call and recording it.
     async fn perform(
         &self,
         route: &CallRoute,
@@ -103,7 +105,7 @@ impl Yard {
         let limits = self.limits();
         let admission = AdmissionControl::for_call(self, &limits, route, &record);
         deadline.shorten_to(admission.call_time());
-        // Arguments that take long to check are checked beside this task, for as long as the call has.
+        // Expensive argument checks run on another thread, bounded by the deadline of the call.
         tokio::select! {
             biased;
             admitted = admission.admit(&call.target, details) => admitted?,
@@ -113,7 +115,7 @@ impl Yard {
         let (limiters, max_payload) = (admission.limiters(), admission.max_payload());
         drop(admission);
 
-        // However this future ends, whatever the source started for it learns that the caller is gone.
+        // However this future ends, everything that the source started for the call is canceled.
         let cancel_source = cancel.clone().drop_guard();
         let mut hooks = HookChain::for_call(&self.hooks, route, &call);
         let to_source = async {
@@ -129,7 +131,8 @@ impl Yard {
             {
                 *arguments = changed;
             }
-            // The source is called inside, because it may panic before it has made its future.
+            // Called inside the async block because the source may panic before it returns its
+            // future.
             catch_panic(&record, async { route.source.call(call).await }).await.flatten()
         };
         let result = tokio::select! {
@@ -155,7 +158,7 @@ impl Yard {
         }
     }
 
-    /// A copy of the arguments for the recorder, if it wants them.
+    /// Returns a copy of the arguments if the recorder needs them.
     fn arguments_to_record(&self, target: &CallTarget) -> Option<Raw> {
         let is_wanted = self.recorder.as_ref().is_some_and(|recorder| recorder.wants_arguments());
         target.arguments().filter(|_| is_wanted).map(ToOwned::to_owned)
@@ -163,22 +166,22 @@ impl Yard {
 }
 
 fn cancelled(record: &CallRecord) -> HubError {
-    HubError::new(ErrorKind::Cancelled, format!("{} was cancelled", record.subject))
+    HubError::new(ErrorKind::Cancelled, format!("`{}` was cancelled", record.subject))
 }
 
 fn timed_out(record: &CallRecord) -> HubError {
-    HubError::new(ErrorKind::TimedOut, format!("{} did not answer in time", record.subject))
-        .with_suggestion("allow it more time, or ask it for less")
+    HubError::new(ErrorKind::TimedOut, format!("`{}` did not answer in time", record.subject))
+        .with_suggestion("increase the timeout, or request less data")
 }
 
-/// A source or a hook that panics fails this call and nothing else.
+/// Runs `work` and converts a panic of a source or hook into an error of this call.
 async fn catch_panic<T>(record: &CallRecord, work: impl Future<Output = T>) -> Result<T, HubError> {
     AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
         let (source, subject) = (record.source_name(), &*record.subject);
-        tracing::error!(source, subject, panic = text, "a call crashed");
-        HubError::new(ErrorKind::Bug, format!("{subject} crashed"))
+        tracing::error!(source, subject, panic = text, "call panicked");
+        HubError::new(ErrorKind::Bug, format!("`{subject}` crashed"))
     })
 }
 

@@ -1,12 +1,12 @@
-//! What the corridor tells a front about a call beside its outcome. A front that wants to know leaves one of these in
-//! the request and reads it while the call runs or afterwards, however the call ends.
+//! Details of a call that a front may need in addition to the outcome. The front puts a
+//! [`CallDetails`] into the request and reads it while the call runs or after it has ended.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::ToolEntry;
 use crate::rate_limit::RateState;
 
-/// Filled in as the call goes along.
+/// Details of one call, filled in as the call progresses.
 #[derive(Debug, Default)]
 pub struct CallDetails {
     pub(crate) tool: OnceLock<Arc<ToolEntry>>,
@@ -15,17 +15,17 @@ pub struct CallDetails {
 }
 
 impl CallDetails {
-    /// The tool that the name led to, once it did.
+    /// The tool that the name resolved to.
     pub fn tool(&self) -> Option<&Arc<ToolEntry>> {
         self.tool.get()
     }
 
-    /// What is left of the tightest rate that applies, once the call was counted, or refused for it.
+    /// The state of the tightest rate limit that applies. Set when the call is counted or rejected.
     pub fn rate(&self) -> Option<RateState> {
         self.rate.get().copied()
     }
 
-    /// In what the result does not fit the tool's output schema, where that is to be warned about.
+    /// Violations of the tool's output schema. Set if result checks are configured to warn.
     pub fn result_violations(&self) -> &[String] {
         self.result_violations.get().map_or(&[], Vec::as_slice)
     }

@@ -1,5 +1,5 @@
-//! What one call holds of the places that it needs: all of them or none, given back while a question to the caller
-//! is open.
+//! The concurrency permits of one call. A call holds all of its permits or none, and releases them
+//! while a question to the caller is open.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::concurrency::{ConcurrencyLimiter, Permit};
 use crate::request::Priority;
 
-/// The places of one call. Clones stand for the same ones.
+/// The permits of one call. Clones share the same permits.
 #[derive(Debug, Clone)]
 pub(crate) struct CallPermits {
     shared: Arc<PermitSet>,
@@ -17,8 +17,7 @@ pub(crate) struct CallPermits {
 
 #[derive(Debug)]
 struct PermitSet {
-    /// In the order in which they are taken, which is the same for all calls: two that cross would wait for each
-    /// other.
+    /// In acquisition order, which is the same for all calls to prevent deadlocks.
     needed: Vec<Arc<ConcurrencyLimiter>>,
     priority: Priority,
     state: Mutex<PermitState>,
@@ -28,9 +27,9 @@ struct PermitSet {
 #[derive(Debug, Default)]
 struct PermitState {
     held: Vec<Permit>,
-    /// How many questions are open; the places are free as long as there is one.
+    /// Number of open questions. The permits are released while it is above zero.
     open_questions: usize,
-    /// The call has ended: whatever it left running gets no place any more.
+    /// Set when the call has ended. Work that the call left running gets no more permits.
     closed: bool,
 }
 
@@ -41,7 +40,7 @@ impl PermitState {
 }
 
 impl CallPermits {
-    /// Waits for every place that is needed; where there is no limit none is.
+    /// Waits for every required permit. With an empty list, returns immediately.
     pub(crate) async fn acquire(needed: Vec<Arc<ConcurrencyLimiter>>, priority: Priority) -> Self {
         let shared = PermitSet { needed, priority, state: Mutex::default(), filled: Notify::new() };
         let slot = Self { shared: Arc::new(shared) };
@@ -59,7 +58,7 @@ impl CallPermits {
         PermitRelease { permits: self.clone() }
     }
 
-    /// Frees the places for good: the call has ended.
+    /// Releases the permits permanently because the call has ended.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -68,7 +67,8 @@ impl CallPermits {
         drop(held);
     }
 
-    /// Two questions of one call may be answered at once. Both then wait here, and one set of places is enough.
+    /// Waits until the call holds its permits. If two questions of one call are answered at the
+    /// same time, both wait here and share one set of permits.
     async fn ensure_held(&self) {
         if self.shared.needed.is_empty() {
             return;
@@ -107,14 +107,15 @@ impl CallPermits {
     }
 }
 
-/// A question is open. Dropped without an answer, the call goes on in its places only if they are free at once.
+/// Guard for an open question. If it is dropped without [`Self::reacquire`], the call takes its
+/// permits back only if all of them are free.
 #[derive(Debug)]
 pub(crate) struct PermitRelease {
     permits: CallPermits,
 }
 
 impl PermitRelease {
-    /// Waits for the places again, unless another question of the same call is still open.
+    /// Waits for the permits again, unless another question of the same call is still open.
     pub(crate) async fn reacquire(self) {
         let slot = self.permits.clone();
         drop(self);
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_open_questions_free_one_place_and_take_one_back() {
+    async fn two_open_questions_release_and_reacquire_one_permit() {
         let places = ConcurrencyLimiter::new(1);
         let slot = slot(&[&places]).await;
         let (first, second) = (slot.release(), slot.release());
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_answers_that_wait_for_a_place_share_the_one_that_comes_free() {
+    async fn two_answers_that_wait_share_one_permit() {
         let places = ConcurrencyLimiter::new(1);
         let asking = slot(&[&places]).await;
         let first = asking.release();
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_that_outlives_its_call_takes_no_place() {
+    async fn a_question_that_outlives_its_call_takes_no_permit() {
         let places = ConcurrencyLimiter::new(1);
         let slot = slot(&[&places]).await;
         let (answered, dropped) = (slot.release(), slot.release());
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_holds_all_of_its_places_or_gives_up_those_it_had() {
+    async fn a_call_holds_all_of_its_permits_or_none() {
         let (callers, sources) = (ConcurrencyLimiter::new(2), ConcurrencyLimiter::new(1));
         let running = slot(&[&callers, &sources]).await;
         let waiting = tokio::spawn({
@@ -199,7 +200,7 @@ mod tests {
         waiting.abort();
         assert!(waiting.await.is_err());
         assert_eq!((callers.free(), sources.waiting()), (1, 0));
-        // A question that nobody answered while somebody else has one of the places.
+        // The question is dropped without an answer while another call holds one of the permits.
         let question = running.release();
         let other = sources.try_acquire();
         drop(question);

@@ -1,5 +1,5 @@
-//! The words for how a call is doing and how it ended. REST, the control socket, the audit log, the history, the metrics
-//! and the user interfaces all take them from here.
+//! The status of a call as shown to users. REST, the control socket, the audit log, the history,
+//! the metrics and the user interfaces all use these names.
 
 use crate::error::ErrorKind;
 use crate::events::CallEndReason;
@@ -8,9 +8,9 @@ use crate::events::CallEndReason;
 pub enum CallStatus {
     Running,
     Succeeded,
-    /// The tool reported failure, or there is no outcome because of an error.
+    /// The tool reported a failure, or the call ended with an error.
     Failed,
-    /// The caller cancelled it or hung up.
+    /// The caller canceled the call or disconnected.
     Cancelled,
 }
 
@@ -26,7 +26,7 @@ impl CallStatus {
         }
     }
 
-    /// Also understands `completed`, which older control sockets say for `succeeded`.
+    /// Parses a status. Accepts `completed`, which older control sockets send for `succeeded`.
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "completed" => Some(Self::Succeeded),
@@ -46,7 +46,8 @@ impl From<CallEndReason> for CallStatus {
 }
 
 impl CallEndReason {
-    /// The kind of error that the call ended with. Together with the status it says all that there is to say.
+    /// The kind of error that the call ended with. Together with the status, it identifies the
+    /// [`CallEndReason`].
     pub fn error_kind(self) -> Option<ErrorKind> {
         match self {
             Self::Error(kind) => Some(kind),
@@ -54,7 +55,8 @@ impl CallEndReason {
         }
     }
 
-    /// The reverse, for records that are read back. Nothing for a call that is still running.
+    /// Reconstructs the reason from a stored record. Returns `None` for a call that is still
+    /// running.
     pub fn from_record(status: CallStatus, error: Option<ErrorKind>) -> Option<Self> {
         match (status, error) {
             (CallStatus::Running, _) => None,

@@ -1,5 +1,5 @@
-//! The way back from a call to whoever made it: progress, chunks, log lines and questions, in one ordered
-//! bounded queue. How they are written down is the front's business.
+//! The channel from a running call back to its caller: progress, chunks, log messages and
+//! questions, in one ordered, bounded queue. Each front decides how to encode them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +15,24 @@ use crate::events::{EventBus, YardEvent};
 use crate::json::Raw;
 use crate::record::CallRecord;
 
-/// How many updates wait for a slow reader before progress and log lines are dropped and chunks wait.
+/// Capacity of the queue. When it is full, progress and log messages are dropped and chunks wait.
 const QUEUE: usize = 256;
 
-/// The way back to the caller. Clones lead to the same place.
+/// The channel back to the caller. Clones send to the same caller.
 #[derive(Debug, Clone)]
 pub struct CallerChannel {
     state: Arc<ChannelState>,
     scope: Option<Arc<CallScope>>,
 }
 
-/// What stands still while a question of one call is open. A call made on behalf of another holds up both.
+/// The clock and permits that are paused while a question of one call is open. If a call is made on
+/// behalf of another, both are paused.
 #[derive(Debug)]
 struct CallScope {
     deadline: Deadline,
     permits: CallPermits,
     outer: Option<Arc<CallScope>>,
-    /// Which call it is, and where watchers hear of its progress.
+    /// The call, and the event stream that publishes its progress.
     record: Arc<CallRecord>,
     events: Arc<EventBus>,
 }
@@ -43,18 +44,18 @@ struct ChannelState {
     last_progress: Mutex<f64>,
 }
 
-/// What the caller's side can do when asked.
+/// The question types that the client of the caller supports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientCapabilities {
     pub elicit_form: bool,
     pub elicit_url: bool,
     pub sample: bool,
     pub roots: bool,
-    /// Log lines below this level are not wanted; none at all without one.
+    /// The minimum level of log messages to send. With `None`, no log messages are sent.
     pub log_level: Option<LogLevel>,
 }
 
-/// Something on its way to the caller.
+/// A message to the caller.
 #[derive(Debug)]
 pub enum CallerUpdate {
     Progress(Progress),
@@ -64,12 +65,12 @@ pub enum CallerUpdate {
     Pause(StreamPause),
 }
 
-/// The caller may hang up and come back for the answer.
+/// The caller may disconnect and reconnect later for the result.
 #[derive(Debug, Clone)]
 pub struct StreamPause {
-    /// How long it is asked to stay away.
+    /// How long the caller should wait before it reconnects.
     pub retry: Duration,
-    /// Notified when it is back, which may be earlier.
+    /// Notified when the caller is back, possibly before `retry` has elapsed.
     pub returned: Arc<Notify>,
 }
 
@@ -87,7 +88,7 @@ pub struct LogLine {
     pub data: Value,
 }
 
-/// The severities of syslog, mildest first.
+/// The syslog severities, from least to most severe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
@@ -101,14 +102,14 @@ pub enum LogLevel {
     Emergency,
 }
 
-/// Questions that the caller's side must answer before the call goes on.
+/// A set of questions that the caller must answer before the call continues.
 #[derive(Debug)]
 pub struct QuestionBatch {
     pub questions: Vec<Question>,
     pub reply: oneshot::Sender<Result<RawAnswers, HubError>>,
 }
 
-/// One question, under a key of the asker's choice.
+/// One question, identified by a key that the source chooses.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub key: String,
@@ -124,11 +125,11 @@ pub enum QuestionKind {
     Roots,
 }
 
-/// The answers, by key, as they came.
+/// The raw answers by key.
 pub type RawAnswers = Vec<(String, Raw)>;
 
 impl CallerChannel {
-    /// A way back, and the end of it at which the front reads.
+    /// Creates a channel and the receiver that the front reads from.
     pub fn new(abilities: ClientCapabilities) -> (Self, mpsc::Receiver<CallerUpdate>) {
         let (updates, receiver) = mpsc::channel(QUEUE);
         let way =
@@ -136,7 +137,7 @@ impl CallerChannel {
         (Self { state: Arc::new(way), scope: None }, receiver)
     }
 
-    /// A caller that wants nothing but the outcome.
+    /// Creates a channel for a caller that only reads the outcome.
     pub fn silent() -> Self {
         Self::new(ClientCapabilities::default()).0
     }
@@ -145,16 +146,16 @@ impl CallerChannel {
         &self.state.capabilities
     }
 
-    /// Whether both lead to the same caller of the same request.
+    /// Returns whether both channels belong to the same request of the same caller.
     pub fn is_same_caller(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// Reports progress. A value that does not grow is not sent, because the protocol wants each one to grow;
-    /// neither is one that a slow reader has no room for.
+    /// Reports progress. Values that do not increase are dropped, because the protocol requires
+    /// increasing values. Progress is also dropped while the queue is full.
     pub fn report_progress(&self, mut progress: Progress) {
         progress.total = progress.total.filter(|total| total.is_finite());
-        // Sent under the lock: of two threads that report at once, the smaller value must not come second.
+        // Sent under the lock so that concurrent reports are queued in increasing order.
         let mut last = self.state.last_progress.lock();
         if progress.progress.is_finite() && progress.progress > *last {
             *last = progress.progress;
@@ -168,32 +169,32 @@ impl CallerChannel {
         }
     }
 
-    /// Writes a log line, if the caller asked for lines of its level.
+    /// Sends a log message if the caller requested messages of its level.
     pub fn log(&self, line: LogLine) {
         if self.state.capabilities.log_level.is_some_and(|wanted| line.level >= wanted) {
             self.try_send(CallerUpdate::Log(line));
         }
     }
 
-    /// Sends a piece of the result ahead. Waits for a slow reader: a piece of a result is never dropped.
+    /// Sends a part of the result early. Waits while the queue is full: chunks are never dropped.
     pub async fn send_chunk(&self, chunk: Value) {
-        // A caller that is gone needs no chunks; its call is being cancelled.
+        // If the caller has disconnected, its call is being canceled and needs no chunks.
         let _ = self.state.updates.send(CallerUpdate::Chunk(chunk)).await;
     }
 
-    /// Tells the caller that it may hang up and come back.
+    /// Notifies the caller that it may disconnect and reconnect later.
     pub async fn send_pause(&self, retry: Duration) {
         let pause = StreamPause { retry, returned: Arc::default() };
         let _ = self.state.updates.send(CallerUpdate::Pause(pause)).await;
     }
 
-    /// The same for whoever must not wait; a caller that reads slowly is not told.
+    /// Like [`Self::send_pause`], but does not wait: the message is dropped if the queue is full.
     pub fn try_send_pause(&self, pause: StreamPause) {
         self.try_send(CallerUpdate::Pause(pause));
     }
 
-    /// Asks the caller's side. While it thinks, the call's clock stands still and its place among the
-    /// source's concurrent calls is free for others.
+    /// Asks the caller. Until the answer arrives, the deadline of the call is paused and its
+    /// concurrency permits are released.
     pub async fn ask(&self, questions: Vec<Question>) -> Result<RawAnswers, HubError> {
         if let Some(question) = questions.iter().find(|q| !self.state.capabilities.supports(q.kind)) {
             return Err(missing_capability_error(question.kind));
@@ -202,18 +203,19 @@ impl CallerChannel {
             .map(|held| (held.deadline.pause(), held.permits.release()))
             .collect();
         let answers = self.send_questions(questions).await;
-        // Whatever came back, the source goes on working, so it needs its place and its clock again.
+        // The source continues in any case, so the call needs its permits and its clock again.
         let (paused, stepped_out): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         drop(paused);
-        // Outermost first, the order in which calls take their places: two that cross would wait for each other.
+        // Outermost call first, which is the order in which calls acquire permits. Any other order
+        // could deadlock.
         for place in stepped_out.into_iter().rev() {
             place.reacquire().await;
         }
         answers
     }
 
-    /// The same way back for one call, whose clock and place are handed back while a question of it is open, and of whose
-    /// progress watchers hear.
+    /// Returns this channel for one call: questions pause its deadline and release its permits, and
+    /// watchers receive its progress.
     pub(crate) fn for_call(
         &self,
         record: &Arc<CallRecord>,
@@ -228,7 +230,7 @@ impl CallerChannel {
 
     async fn send_questions(&self, questions: Vec<Question>) -> Result<RawAnswers, HubError> {
         let (reply, answer) = oneshot::channel();
-        let gone = || HubError::new(ErrorKind::Cancelled, "the caller went away while it was asked");
+        let gone = || HubError::new(ErrorKind::Cancelled, "the caller disconnected before it answered");
         self.state
             .updates
             .send(CallerUpdate::Ask(QuestionBatch { questions, reply }))
@@ -238,13 +240,13 @@ impl CallerChannel {
     }
 
     fn try_send(&self, update: CallerUpdate) {
-        // Full or closed: both mean that nobody is reading just now.
+        // The queue is full or closed. Either way the caller is not reading at the moment.
         let _ = self.state.updates.try_send(update);
     }
 }
 
 impl CallScope {
-    /// This call's, then those of the calls that it was made for.
+    /// This call, then the calls that it is made on behalf of.
     fn chain(innermost: Option<&Self>) -> impl Iterator<Item = &Self> {
         std::iter::successors(innermost, |held| held.outer.as_deref())
     }
@@ -261,15 +263,16 @@ impl ClientCapabilities {
     }
 }
 
-/// The error for a question that this caller cannot answer; its details name the missing ability.
+/// Returns the error for a question that the client of the caller does not support. Its details
+/// name the missing capability.
 fn missing_capability_error(kind: QuestionKind) -> HubError {
     let (what, needed) = match kind {
-        QuestionKind::ElicitForm => ("fill in a form", serde_json::json!({"elicitation": {"form": {}}})),
-        QuestionKind::ElicitUrl => ("open an address", serde_json::json!({"elicitation": {"url": {}}})),
-        QuestionKind::Sample => ("ask its model", serde_json::json!({"sampling": {}})),
-        QuestionKind::Roots => ("list its roots", serde_json::json!({"roots": {}})),
+        QuestionKind::ElicitForm => ("form elicitation", serde_json::json!({"elicitation": {"form": {}}})),
+        QuestionKind::ElicitUrl => ("URL elicitation", serde_json::json!({"elicitation": {"url": {}}})),
+        QuestionKind::Sample => ("sampling", serde_json::json!({"sampling": {}})),
+        QuestionKind::Roots => ("roots", serde_json::json!({"roots": {}})),
     };
-    HubError::new(ErrorKind::ClientCannot, format!("this call needs a client that can {what}"))
-        .with_suggestion("use a client that declares the capability")
+    HubError::new(ErrorKind::ClientCannot, format!("this call requires a client that supports {what}"))
+        .with_suggestion("use a client that declares this capability")
         .with_details(needed)
 }

@@ -1,5 +1,5 @@
-//! The catalog: an immutable snapshot of everything that the yard offers, with all names resolved. Whatever
-//! can be worked out once per definition is worked out here.
+//! The catalog: an immutable snapshot of everything that the yard offers, with all names resolved.
+//! Everything that can be computed once per definition is computed here.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -24,13 +24,13 @@ mod versions;
 
 pub use self::entry::{NamedEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
-/// Everything offered at one moment.
+/// All entries at one point in time.
 #[derive(Default)]
 pub struct Catalog {
     tools: Vec<Arc<ToolEntry>>,
     resources: Vec<Arc<ResourceEntry>>,
     templates: Vec<Arc<TemplateEntry>>,
-    /// The same, with the most specific first.
+    /// The same templates, most specific first.
     by_specificity: Vec<Arc<TemplateEntry>>,
     prompts: Vec<Arc<PromptEntry>>,
     tool_by_name: HashMap<FullName, Arc<ToolEntry>>,
@@ -42,28 +42,30 @@ pub struct Catalog {
     sources: HashMap<SourceName, Arc<dyn Source>>,
     parts: HashMap<SourceName, SourceEntries>,
     warnings: Vec<(SourceName, String)>,
-    /// Warnings that name another source, by their text.
+    /// Warnings that mention another source, by their text.
     sources_in_warnings: HashMap<String, SourceName>,
     supports_completion: bool,
     has_permissions: bool,
 }
 
-/// What a name leads to.
+/// The result of looking up a name.
 #[derive(Debug)]
 pub enum Lookup<T> {
     Found(Arc<T>),
-    /// The bare name stands for several; these are their full names.
+    /// The bare name is ambiguous. Contains the full names of the candidates.
     Ambiguous(Vec<FullName>),
     Unknown,
 }
 
 impl Catalog {
-    /// Names everything in the order of the sources, so that the same sources always give the same names.
+    /// Builds the catalog. Names are assigned in source order, so the same sources always get the
+    /// same names.
     pub fn build(sources: &[Arc<dyn Source>]) -> Self {
         Self::default().rebuild(sources, ClientEra::Newest)
     }
 
-    /// The catalog of these sources, for which only what is new since this one is read.
+    /// Builds a catalog of these sources, reusing the entries of this catalog that have not
+    /// changed.
     pub(crate) fn rebuild(&self, sources: &[Arc<dyn Source>], era: ClientEra) -> Self {
         let mut catalog = Self::default();
         let mut names = EntryNamers::default();
@@ -92,22 +94,22 @@ impl Catalog {
         &self.prompts
     }
 
-    /// Whether anything offered needs a permission, so that not everybody sees the same lists.
+    /// Returns whether any entry requires a permission, so that principals may see different lists.
     pub fn has_permissions(&self) -> bool {
         self.has_permissions
     }
 
-    /// Whether any source completes arguments.
+    /// Returns whether any source supports argument completion.
     pub fn supports_completion(&self) -> bool {
         self.supports_completion
     }
 
-    /// What was wrong with what sources said, by source.
+    /// Problems found in the definitions, by source.
     pub fn warnings(&self) -> &[(SourceName, String)] {
         &self.warnings
     }
 
-    /// By full name, else by bare name where that is unique.
+    /// Finds a tool by full name, or by bare name if it is unique.
     pub fn tool(&self, name: &str) -> Lookup<ToolEntry> {
         lookup(&self.tool_by_name, &self.tool_by_raw, name)
     }
@@ -116,7 +118,7 @@ impl Catalog {
         lookup(&self.prompt_by_name, &self.prompt_by_raw, name)
     }
 
-    /// By the raw name that one source gave it.
+    /// Finds a tool by the raw name that a source gave it.
     pub fn tool_in_source(&self, source: &SourceName, raw: &str) -> Option<Arc<ToolEntry>> {
         find_in_source(&self.tool_by_raw, source, raw)
     }
@@ -129,17 +131,18 @@ impl Catalog {
         self.resource_by_uri.get(uri)
     }
 
-    /// The tool of this very full name.
+    /// Finds a tool by its exact full name.
     pub(crate) fn tool_by_full_name(&self, full_name: &str) -> Option<&Arc<ToolEntry>> {
         self.tool_by_name.get(full_name)
     }
 
-    /// The tools of one source.
+    /// Returns the tools of one source.
     pub(crate) fn tools_in_source(&self, source: &SourceName) -> &[Arc<ToolEntry>] {
         self.parts.get(source).map_or(&[], |part| &part.tools)
     }
 
-    /// Whether lists show this principal anything of a source; nothing is said of a source that offers nothing.
+    /// Returns whether this principal sees any entry of the source in lists. `None` if the source
+    /// has no entries.
     pub(crate) fn has_visible_entries(&self, source: &SourceName, principal: &Principal) -> Option<bool> {
         let part = self.parts.get(source).filter(|part| !part.is_empty())?;
         Some(
@@ -150,12 +153,12 @@ impl Catalog {
         )
     }
 
-    /// The other source that a warning about what a source offers names, if it names one.
+    /// Returns the other source that a catalog warning mentions, if any.
     pub(crate) fn source_in_warning(&self, text: &str) -> Option<&SourceName> {
         self.sources_in_warnings.get(text)
     }
 
-    /// Resources whose address another source, which came first, offers too.
+    /// Returns the resources whose URI an earlier source offers as well.
     pub(crate) fn hidden_resources(&self) -> &[Arc<ResourceEntry>] {
         &self.hidden_resources
     }
@@ -164,20 +167,20 @@ impl Catalog {
         self.sources.get(name)
     }
 
-    /// The source whose things have full names that begin like this one.
+    /// Returns the source whose prefix this full name starts with.
     pub(crate) fn source_by_prefix(&self, name: &str) -> Option<&Arc<dyn Source>> {
         let sources = self.sources.values().map(|source| (source.name().prefix(), source));
-        // One may be called `a`, and another `a__b`.
+        // Prefer the longest prefix: one source may be named `a` and another `a__b`.
         let fitting = sources.filter(|(prefix, _)| name.starts_with(prefix));
         fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, source)| source)
     }
 
-    /// Whether this source offers anything at all.
+    /// Returns whether this source offers anything.
     pub(crate) fn has_entries_from(&self, source: &SourceName) -> bool {
         self.parts.get(source).is_some_and(|part| !part.is_empty())
     }
 
-    /// What somebody who knows `before` must be told.
+    /// Returns which lists changed since `before`.
     pub(crate) fn change_since(&self, before: &Self) -> CatalogChange {
         let resources = are_unchanged(&self.resources, &before.resources)
             && are_unchanged(&self.hidden_resources, &before.hidden_resources)
@@ -189,7 +192,7 @@ impl Catalog {
         }
     }
 
-    /// The sources that offer something else than they did; all of them where only their order is another.
+    /// Returns the sources whose offer changed, or all sources if only their order changed.
     pub(crate) fn sources_changed_since(&self, before: &Self) -> Arc<[SourceName]> {
         let gone = before.parts.keys().filter(|name| !self.parts.contains_key(*name));
         let changed = self.parts.iter().filter(|(name, part)| match before.parts.get(*name) {
@@ -228,7 +231,8 @@ impl Catalog {
         self.parts.insert(name.clone(), part);
     }
 
-    /// Resources keep their URIs. Where two sources offer the same one, the first source answers for it.
+    /// Adds resources under their own URIs. If two sources offer the same URI, the first source
+    /// serves it.
     fn add_resource(&mut self, resource: &Arc<ResourceEntry>) {
         match self.resource_by_uri.entry(resource.uri.clone()) {
             Entry::Vacant(free) => {

@@ -1,10 +1,11 @@
-//! The line in which calls wait for a place among those that run at once. Whose places they are (a source's, a
-//! caller's, a tool's) and how many there are is for others to say.
+//! A concurrency limiter with a priority queue. Callers of this module decide what it limits (a
+//! source, a caller, a tool) and how many permits it has.
 //!
-//! The rule: a place that comes free goes to the highest priority that somebody waits with, and within one priority
-//! to whoever came first. A priority that was passed over as often as its [`PATIENCE`] says is served next, the higher
-//! one first; so of the calls at the head of their lines none waits for more than its patience and two others to begin,
-//! and a higher priority gets more places than a lower one whoever else waits.
+//! A released permit goes to the highest priority with a waiting call, and within a priority to the
+//! call that came first. A priority that was passed over as often as its [`PATIENCE`] allows is
+//! served next, the higher one first. A call at the head of its queue therefore waits for at most
+//! its patience plus two other calls to start, and under any load a higher priority gets more
+//! permits than a lower one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use tokio::sync::oneshot;
 use crate::request::Priority;
 
 const CLASSES: usize = 3;
-/// How often in a row the waiting calls of each priority, the lowest first, are passed over in favour of others.
+/// How many times in a row each priority, lowest first, may be passed over in favor of others.
 const PATIENCE: [u32; CLASSES] = [16, 8, 0];
 
-/// A number of places, and the line for them.
+/// A limited number of permits and the queue for them.
 #[derive(Debug)]
 pub(crate) struct ConcurrencyLimiter {
     capacity: usize,
@@ -27,28 +28,29 @@ pub(crate) struct ConcurrencyLimiter {
 
 #[derive(Debug)]
 struct WaitQueue {
-    /// Above zero only while nobody waits.
+    /// Above zero only while the queue is empty.
     free: usize,
     next_ticket: u64,
     classes: [PriorityClass; CLASSES],
 }
 
-/// Those who wait with one priority, by the order in which they came.
+/// The waiting calls of one priority, in order of arrival.
 #[derive(Debug, Default)]
 struct PriorityClass {
     waiting: BTreeMap<u64, oneshot::Sender<Permit>>,
     passed_over: u32,
 }
 
-/// One place. Dropped, it goes to whoever is next.
+/// One permit. When dropped, it passes to the next waiting call.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    /// Nothing once it was handed on.
+    /// `None` after the permit was passed on.
     limiter: Option<Arc<ConcurrencyLimiter>>,
 }
 
 impl ConcurrencyLimiter {
-    /// At least one: with no place at all every call would wait for its deadline.
+    /// Creates a limiter with at least one permit. With none, every call would wait until its
+    /// deadline.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let most = most.max(1);
         let line = WaitQueue { free: most, next_ticket: 0, classes: Default::default() };
@@ -59,7 +61,8 @@ impl ConcurrencyLimiter {
         self.capacity
     }
 
-    /// Waits for a place. Whoever stops waiting leaves the line, and a place that was on its way goes to the next.
+    /// Waits for a permit. Dropping the future leaves the queue; a permit that was already assigned
+    /// passes to the next waiting call.
     pub(crate) async fn acquire(self: &Arc<Self>, priority: Priority) -> Permit {
         loop {
             let mut waiting = {
@@ -74,14 +77,15 @@ impl ConcurrencyLimiter {
                 line.classes[class(priority)].waiting.insert(ticket, sender);
                 Waiter { limiter: self, class: class(priority), ticket, receiver }
             };
-            // The other end is in the line until it is used, so this does not fail; if it did, there is the line.
+            // The sender stays in the queue until it is used, so this should not fail. If it does,
+            // queue again.
             if let Ok(place) = (&mut waiting.receiver).await {
                 return place;
             }
         }
     }
 
-    /// A place, if one is free at once.
+    /// Takes a permit if one is free.
     pub(crate) fn try_acquire(self: &Arc<Self>) -> Option<Permit> {
         let mut line = self.lock();
         line.free = line.free.checked_sub(1)?;
@@ -112,10 +116,10 @@ fn class(priority: Priority) -> usize {
 }
 
 impl WaitQueue {
-    /// Whoever is next leaves the line; if nobody waits, the place is free.
+    /// Removes the next waiting call from the queue. If the queue is empty, the permit becomes free.
     fn next(&mut self) -> Option<oneshot::Sender<Permit>> {
         let waits = |at: &usize| !self.classes[*at].waiting.is_empty();
-        // The highest priority needs no patience: it is chosen wherever nobody else is overdue.
+        // The highest priority needs no patience: it is chosen unless a lower one is overdue.
         let overdue = |at: &usize| waits(at) && self.classes[*at].passed_over >= PATIENCE[*at];
         let chosen = (0..CLASSES - 1).rev().find(overdue).or_else(|| (0..CLASSES).rev().find(waits));
         let Some(chosen) = chosen else {
@@ -137,7 +141,8 @@ impl Drop for Permit {
     fn drop(&mut self) {
         while let Some(places) = self.limiter.take() {
             let Some(next) = places.lock().next() else { return };
-            // Outside the lock: somebody who has just stopped waiting hands the place back, and it is offered again.
+            // Sent outside the lock: a receiver that has just stopped waiting returns the permit,
+            // and the loop offers it to the next.
             if let Err(mut refused) = next.send(Self { limiter: Some(places) }) {
                 self.limiter = refused.limiter.take();
             }

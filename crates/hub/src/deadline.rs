@@ -1,5 +1,5 @@
-//! When a call must be over. The clock stands still while a person is asked something, because how long they
-//! think is not the tool's fault.
+//! The deadline of a call. The clock is paused while the caller is asked a question, because the
+//! time a person takes to answer must not count against the tool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Longer than any process runs: where a sum of times would overflow, this stands in for it.
+/// Longer than any process runs. Durations are capped to this value so that sums do not overflow.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
 
-/// When a call must be over; clones share one clock.
+/// The deadline of a call. Clones share one clock.
 #[derive(Debug, Clone)]
 pub struct Deadline {
     shared: Arc<DeadlineState>,
@@ -26,12 +26,12 @@ struct DeadlineState {
 #[derive(Debug)]
 struct PausableClock {
     at: Instant,
-    /// Since when the clock stands still, and for how many that must all let go before it runs again.
+    /// When the clock was paused, and the number of pause guards that are still held.
     paused: Option<(Instant, usize)>,
 }
 
 impl PausableClock {
-    /// The time on this clock, which is the real time unless it stands still.
+    /// The time on this clock: the current time, or the time of the pause.
     fn now(&self) -> Instant {
         self.paused.map_or_else(Instant::now, |(since, _)| since)
     }
@@ -47,7 +47,7 @@ impl Deadline {
         Self { shared: Arc::new(DeadlineState { clock, moved: Notify::new() }) }
     }
 
-    /// Brings the deadline forward to at most `time` from now.
+    /// Moves the deadline forward to at most `time` from now.
     pub fn shorten_to(&self, time: Duration) {
         let mut clock = self.lock();
         let limit = saturating_add(clock.now(), time);
@@ -62,10 +62,10 @@ impl Deadline {
         self.lock().remaining()
     }
 
-    /// Completes when the time is used up, however often it was paused on the way.
+    /// Completes when the time is used up, not counting pauses.
     pub async fn passed(&self) {
         loop {
-            // Listening begins before the clock is read, so that no move in between is missed.
+            // Register for notifications before reading the clock, so that no change is missed.
             let moved = self.shared.moved.notified();
             let (remaining, paused) = {
                 let clock = self.lock();
@@ -84,7 +84,8 @@ impl Deadline {
         }
     }
 
-    /// Stops the clock until the guard is dropped; where several guards overlap, until the last one is.
+    /// Pauses the clock until the guard is dropped. With several guards, until the last one is
+    /// dropped.
     pub(crate) fn pause(&self) -> DeadlinePause {
         let mut clock = self.lock();
         let (since, holders) = clock.paused.unwrap_or_else(|| (Instant::now(), 0));
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_notices_a_pause_and_a_nearer_deadline() {
+    async fn a_waiting_task_notices_a_pause_and_a_shorter_deadline() {
         let deadline = Deadline::after(10 * SECOND);
         let waiting = tokio::spawn({
             let deadline = deadline.clone();
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_longest_time_is_no_overflow() {
+    async fn the_longest_duration_does_not_overflow() {
         let deadline = Deadline::after(Duration::MAX);
         deadline.shorten_to(Duration::MAX);
         assert!(deadline.remaining() > Duration::from_secs(1_000_000_000 / 2));

@@ -1,13 +1,14 @@
-//! How many bytes of definitions sources may keep: each of them, and all together. A source reserves bytes before it
-//! stores what it has read, so that one that lists without end fails by itself and takes nothing from the others.
+//! Limits on the total size of definitions, per source and for all sources. A source reserves bytes
+//! before it stores what it has read, so that a source with an endless list fails alone and does
+//! not affect the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// A list that is still being read and has more bytes than this waits for its turn: large lists are read one after the
-/// other, so that many that turn out to be endless never are in memory together.
+/// A list that exceeds this size while it is being read has to wait for its turn. Large lists are
+/// read one at a time, so that several endless lists are never in memory together.
 const LARGE_LIST: usize = 4 << 20;
 
 /// The limits, in bytes of JSON.
@@ -25,7 +26,7 @@ impl Default for DefinitionLimits {
     }
 }
 
-/// The account that all sources of a process share. Clones are the same account.
+/// The budget shared by all sources of a process. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct DefinitionBudget(Arc<Account>);
 
@@ -34,7 +35,7 @@ struct Account {
     per_source: AtomicUsize,
     total: AtomicUsize,
     used: AtomicUsize,
-    /// For reading a large list.
+    /// Held while a large list is read.
     large_list_semaphore: Semaphore,
 }
 
@@ -50,14 +51,14 @@ impl Default for Account {
     }
 }
 
-/// A source lists more than it may.
+/// The definitions of a source exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionBudgetError {
     #[error(
-        "lists more than {limit} bytes of definitions, the limit for one source (limits.definition_bytes_per_source)"
+        "exceeds the limit of {limit} bytes of definitions for one source (limits.definition_bytes_per_source)"
     )]
     Source { limit: usize },
-    #[error("would take the definitions of all sources above {limit} bytes (limits.definition_bytes)")]
+    #[error("exceeds the limit of {limit} bytes of definitions for all sources (limits.definition_bytes)")]
     Total { limit: usize },
 }
 
@@ -68,24 +69,24 @@ impl DefinitionBudget {
         budget
     }
 
-    /// Obeys these limits from now on. What is reserved already stays reserved.
+    /// Applies new limits. Existing reservations remain.
     pub fn set_limits(&self, limits: DefinitionLimits) {
         self.0.per_source.store(limits.per_source, Ordering::Relaxed);
         self.0.total.store(limits.total, Ordering::Relaxed);
     }
 
-    /// A reservation of no bytes yet, for everything that one source lists.
+    /// Creates an empty reservation for the definitions of one source.
     pub fn reserve(&self) -> DefinitionReservation {
         DefinitionReservation { account: Arc::clone(&self.0), bytes: 0 }
     }
 
-    /// How many bytes are reserved.
+    /// Returns the number of reserved bytes.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 }
 
-/// Bytes that one source has reserved. They are free again when this is dropped.
+/// Bytes reserved by one source. They are released when this is dropped.
 #[derive(Debug)]
 pub struct DefinitionReservation {
     account: Arc<Account>,
@@ -93,7 +94,7 @@ pub struct DefinitionReservation {
 }
 
 impl DefinitionReservation {
-    /// Reserves more, or nothing more if that would be too much.
+    /// Reserves more bytes, or none if that would exceed a limit.
     pub fn grow(&mut self, more: usize) -> Result<(), DefinitionBudgetError> {
         let limit = self.account.per_source.load(Ordering::Relaxed);
         let bytes = self.bytes.checked_add(more).filter(|bytes| *bytes <= limit);
@@ -110,35 +111,35 @@ impl DefinitionReservation {
         self.bytes
     }
 
-    /// Gives back what was reserved beyond so many bytes.
+    /// Releases the reservation beyond this many bytes.
     pub fn shrink_to(&mut self, bytes: usize) {
         let back = self.bytes.saturating_sub(bytes);
         self.account.used.fetch_sub(back, Ordering::Relaxed);
         self.bytes -= back;
     }
 
-    /// Whether more may only be read when it is this list's turn.
+    /// Returns whether the list is so large that it may only be read further during its turn.
     pub fn is_large(&self) -> bool {
         self.bytes > LARGE_LIST
     }
 
-    /// The budget to take turns with. The reservation itself stays free to grow.
+    /// The budget to take turns with. The reservation itself is not borrowed and can grow.
     pub fn large_list_semaphore(&self) -> LargeListSemaphore {
         LargeListSemaphore(Arc::clone(&self.account))
     }
 }
 
-/// Large lists take turns here.
+/// The queue for reading large lists.
 #[derive(Debug)]
 pub struct LargeListSemaphore(Arc<Account>);
 
 impl LargeListSemaphore {
-    /// A turn, if no other large list is being read.
+    /// Takes the turn if no other large list is being read.
     pub fn try_acquire(&self) -> Option<LargeListPermit<'_>> {
         self.0.large_list_semaphore.try_acquire().ok().map(|permit| LargeListPermit { _permit: Some(permit) })
     }
 
-    /// Waits until no other large list is being read. The turn ends when this is dropped.
+    /// Waits until no other large list is being read. The turn ends when the result is dropped.
     pub async fn acquire(&self) -> LargeListPermit<'_> {
         LargeListPermit { _permit: self.0.large_list_semaphore.acquire().await.ok() }
     }
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_reserve_at_once_never_get_more_than_there_is() {
+    fn concurrent_reservations_never_exceed_the_limit() {
         let budget = DefinitionBudget::new(DefinitionLimits { per_source: 1_000, total: 1_000 });
         let granted: usize = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)

@@ -1,5 +1,5 @@
-//! The one list of what can go wrong with a call, and the error that carries it. Each front has one exhaustive table from
-//! these kinds to the words of its protocol.
+//! The kinds of errors that a call can end with, and the error type that carries them. Each front
+//! maps every kind to its own protocol in one exhaustive table.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::permission;
 
-/// What went wrong, in the words that all fronts share.
+/// The kind of an error, shared by all fronts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     UnknownTool,
@@ -24,13 +24,13 @@ pub enum ErrorKind {
     CannotConnect,
     ConnectionLost,
     ToolFailed,
-    /// The call needs an answer from the caller's side that this caller said it cannot give.
+    /// The call needs an answer to a question that the client of the caller does not support.
     ClientCannot,
     Bug,
 }
 
 impl ErrorKind {
-    /// Every kind, for tables that are checked whole.
+    /// All kinds, for exhaustive tests of the tables.
     pub const ALL: [Self; 16] = [
         Self::UnknownTool,
         Self::UnknownResource,
@@ -71,17 +71,17 @@ impl ErrorKind {
         }
     }
 
-    /// The kind of these words, where records are read back.
+    /// Parses the text returned by [`Self::as_str`], for stored records.
     pub fn from_words(words: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == words)
     }
 }
 
-/// Why a call has no outcome: what failed, for which named thing, and what to do next where we know.
+/// Why a call has no outcome: what failed, for which named entry, and what to do next if known.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.report.message)]
 pub struct HubError {
-    // Boxed, because every result on the call path carries room for one.
+    // Boxed to keep every `Result` on the call path small.
     report: Box<ErrorReport>,
 }
 
@@ -95,7 +95,7 @@ struct ErrorReport {
     origin: Option<SourceError>,
 }
 
-/// The error that a source answered with, in its own words. A front of the same protocol repeats it as it was.
+/// The error that a source returned. A front of the same protocol forwards it unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceError {
     pub code: i64,
@@ -111,13 +111,13 @@ impl HubError {
         Self { report: Box::new(report) }
     }
 
-    /// What this thing needs is not among the caller's permissions.
+    /// The caller lacks a required permission.
     pub(crate) fn forbidden(subject: &str, missing: &str) -> Self {
         Self::new(ErrorKind::Forbidden, permission::missing_message(subject, missing))
-            .with_suggestion("ask whoever runs this yard for a token that has it")
+            .with_suggestion("ask the administrator of this yard for a token with this permission")
     }
 
-    /// The same as one of another kind.
+    /// Replaces the kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.report.kind = kind;
@@ -148,7 +148,7 @@ impl HubError {
         self
     }
 
-    /// What the source itself answered, if this is its own error.
+    /// The error that the source itself returned, if any.
     pub fn source_error(&self) -> Option<&SourceError> {
         self.report.origin.as_ref()
     }
@@ -173,10 +173,11 @@ impl HubError {
         self.report.retry_after
     }
 
-    /// The message and, where there is one, the suggestion: for fronts with room for one text only.
+    /// The message, followed by the suggestion on a line of its own, for fronts with a single text
+    /// field.
     pub fn message_with_suggestion(&self) -> String {
         match &self.report.suggestion {
-            Some(suggestion) => format!("{}; {suggestion}", self.report.message),
+            Some(suggestion) => format!("{}\nhint: {suggestion}", self.report.message),
             None => self.report.message.clone(),
         }
     }

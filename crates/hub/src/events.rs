@@ -1,5 +1,5 @@
-//! What happens in the yard, in order, for whoever watches. Watchers that fall behind lose the oldest events
-//! and are told so; the yard never waits for them.
+//! The event stream of the yard. Watchers that fall behind lose the oldest events and are notified
+//! of the loss; the yard never waits for them.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,12 +12,12 @@ use crate::name::SourceName;
 use crate::record::CallRecord;
 
 const KEPT: usize = 1024;
-/// Lines of standard error have a stream of their own: a server that babbles must not push anything else out.
+/// Standard error has a separate stream, so that a verbose server cannot displace other events.
 const LINES_KEPT: usize = 256;
 
 #[derive(Debug, Clone)]
 pub enum YardEvent {
-    /// A call was accepted. It may be refused right after that.
+    /// A call was accepted. It may be rejected immediately afterwards.
     CallStarted(Arc<CallRecord>),
     CallProgress {
         call: Arc<CallRecord>,
@@ -26,7 +26,7 @@ pub enum YardEvent {
     CallEnded {
         call: Arc<CallRecord>,
         ended: CallEndReason,
-        /// The message of the error, if it ended with one.
+        /// The error message, if the call ended with an error.
         error: Option<String>,
         duration: Duration,
     },
@@ -35,27 +35,28 @@ pub enum YardEvent {
         call: Arc<CallRecord>,
         violations: Vec<String>,
     },
-    /// What the yard offers is not what it was, because of these sources.
+    /// The catalog changed because of these sources.
     CatalogChanged(CatalogChange, Arc<[SourceName]>),
     ResourceUpdated {
         source: SourceName,
         uri: String,
     },
-    /// How a source is doing is not what it was; also one that was taken in, or that is gone.
+    /// The status of a source changed, or a source was added or removed.
     StatusChanged {
         source: SourceName,
     },
 }
 
-/// How a call ended, in more detail than the [`CallStatus`](crate::CallStatus) that is shown for it.
+/// How a call ended, in more detail than the [`CallStatus`](crate::CallStatus) shown to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallEndReason {
     Succeeded,
-    /// The tool itself reported failure; there is an outcome.
+    /// The tool itself reported a failure. The call has an outcome.
     Failed,
-    /// There is no outcome.
+    /// The call has no outcome.
     Error(ErrorKind),
-    /// The caller hung up or cancelled the request before there was an answer, so nobody is told.
+    /// The caller disconnected or canceled the request before the call ended, so no result is
+    /// returned.
     Abandoned,
 }
 
@@ -73,7 +74,7 @@ impl CatalogChange {
         self.tools || self.resources || self.prompts
     }
 
-    /// What changed in either.
+    /// The union of both changes.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             tools: self.tools || other.tools,
@@ -91,11 +92,12 @@ pub struct StderrLine {
     pub line: String,
 }
 
-/// The stream that watchers read.
+/// The event streams of a yard.
 #[derive(Debug)]
 pub struct EventBus {
     all: broadcast::Sender<Arc<YardEvent>>,
-    /// Everything but calls: whoever only wants to know what changed is not woken by each of them.
+    /// Everything except calls, so that subscribers that only need changes are not woken for each
+    /// call.
     changes: broadcast::Sender<Arc<YardEvent>>,
     stderr: broadcast::Sender<Arc<StderrLine>>,
 }
@@ -115,12 +117,12 @@ impl EventBus {
         self.all.subscribe()
     }
 
-    /// What changes, without the calls.
+    /// Subscribes to changes, without calls.
     pub fn subscribe_changes(&self) -> broadcast::Receiver<Arc<YardEvent>> {
         self.changes.subscribe()
     }
 
-    /// What the processes of sources write to standard error.
+    /// Subscribes to the standard error output of sources.
     pub fn subscribe_stderr(&self) -> broadcast::Receiver<Arc<StderrLine>> {
         self.stderr.subscribe()
     }
@@ -131,17 +133,17 @@ impl EventBus {
         }
     }
 
-    /// Tells of a call. Builds the event only if somebody watches.
+    /// Publishes an event of a call. The event is built only if there is a subscriber.
     pub(crate) fn publish_call(&self, event: impl FnOnce() -> YardEvent) {
         if self.all.receiver_count() > 0 {
             let _ = self.all.send(Arc::new(event()));
         }
     }
 
-    /// Tells of a change.
+    /// Publishes a change.
     pub(crate) fn publish(&self, event: YardEvent) {
         let event = Arc::new(event);
-        // Nobody may be watching.
+        // Sending fails if there is no subscriber.
         let _ = self.changes.send(Arc::clone(&event));
         let _ = self.all.send(event);
     }

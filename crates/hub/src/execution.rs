@@ -1,4 +1,4 @@
-//! The name of one call, by which fronts, events and records mean the same one.
+//! The identifier of a call, used by fronts, events and records.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,12 +9,13 @@ use toolyard_random::RandomError;
 
 use crate::error::{ErrorKind, HubError};
 
-/// 128 random bits, written as 32 hexadecimal digits. Whoever was not told one does not guess it.
+/// 128 random bits, written as 32 hexadecimal digits. It cannot be guessed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ExecutionId([u8; 16]);
 
 impl ExecutionId {
-    /// A new id; an error where the system has no random numbers, because an id that can be guessed is none.
+    /// Generates a new ID. Fails if the system has no random numbers, because IDs must be
+    /// unpredictable.
     pub fn generate() -> Result<Self, RandomError> {
         STOCK.lock().take().map(Self)
     }
@@ -23,7 +24,8 @@ impl ExecutionId {
         Self(bytes)
     }
 
-    /// As callers and hooks are told it, and `GET /mcp/executions/{id}` takes it: `exec-` and the digits.
+    /// The external form, used by callers, hooks and `GET /mcp/executions/{id}`: `exec-` and the
+    /// digits.
     pub fn public_id(self) -> String {
         format!("exec-{self}")
     }
@@ -33,8 +35,8 @@ impl ExecutionId {
     }
 }
 
-/// Random bits for the next ids. The system is asked for those of many at once, because asking costs more than all the
-/// rest of naming a call.
+/// Buffered random bits for the next IDs. They are drawn in batches because the system call costs
+/// more than the rest of creating an ID.
 static STOCK: Mutex<IdPool> = Mutex::new(IdPool { ids: [[0; 16]; 64], left: 0 });
 
 struct IdPool {
@@ -71,9 +73,9 @@ impl fmt::Debug for ExecutionId {
     }
 }
 
-/// The text is not 32 hexadecimal digits in lower case.
+/// The text is not 32 lowercase hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("an execution id is 32 hexadecimal digits")]
+#[error("an execution ID must be 32 lowercase hexadecimal digits")]
 pub struct InvalidExecutionId;
 
 impl FromStr for ExecutionId {
@@ -116,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn without_random_numbers_there_is_no_id() {
+    fn without_random_numbers_no_id_is_generated() {
         let _outage = SimulatedOutage::begin();
         let mut stock = IdPool { ids: [[0; 16]; 64], left: 0 };
         assert_eq!(stock.take(), Err(RandomError));
-        // Bits that were drawn before are as good as ever.
+        // Random bits that were drawn earlier are still usable.
         stock.left = 1;
         assert!(stock.take().is_ok());
         assert_eq!(stock.take(), Err(RandomError));

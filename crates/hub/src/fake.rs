@@ -1,4 +1,5 @@
-//! A source for tests: it offers what it is told to and answers with any function. Nothing of it is shipped.
+//! A scripted source for tests. It offers a given set of entries and answers calls with a given
+//! function. Not part of the product.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -32,13 +33,13 @@ pub(crate) struct ScriptedSource {
     notifier: OnceLock<SourceNotifier>,
     status: Mutex<SourceStatus>,
     permissions: Vec<String>,
-    /// What it was told to watch (`+`) and to watch no longer (`-`).
+    /// The watch (`+`) and unwatch (`-`) requests received.
     watch_log: Mutex<Vec<String>>,
     handler: ScriptedHandler,
 }
 
 impl ScriptedSource {
-    /// A source that answers every call with the target it was given.
+    /// A source that answers every call with its target.
     pub(crate) fn echo(name: &str, offer: SourceOffer) -> Arc<Self> {
         Self::with_handler(name, offer, |call| async move {
             Ok(Outcome::success(to_raw(&format!("{:?}", call.target))))
@@ -56,7 +57,7 @@ impl ScriptedSource {
         Self::with_boxed_handler(name, offer, move |call| Box::pin(work(call)))
     }
 
-    /// Like [`Self::with_handler`], but the function itself may panic, before there is a future.
+    /// Like [`Self::with_handler`], but the function itself may panic before it returns a future.
     pub(crate) fn with_boxed_handler(
         name: &str,
         offer: SourceOffer,
@@ -88,7 +89,8 @@ impl ScriptedSource {
         })
     }
 
-    /// A source in this state that offers nothing, and whose offers all need these permissions.
+    /// A source in this state that offers nothing and whose future entries all require these
+    /// permissions.
     pub(crate) fn with_status(name: &str, status: SourceStatus, permissions: &[&str]) -> Arc<Self> {
         let work: ScriptedHandler = Box::new(|_| Box::pin(async { Ok(done()) }));
         Arc::new(Self {
@@ -103,17 +105,17 @@ impl ScriptedSource {
         })
     }
 
-    /// What it was told to watch since the last look.
+    /// Takes the watch requests received since the last call.
     pub(crate) fn take_watch_log(&self) -> Vec<String> {
         std::mem::take(&mut *self.watch_log.lock())
     }
 
-    /// Is in another state from now on.
+    /// Changes the state.
     pub(crate) fn set_status(&self, status: SourceStatus) {
         *self.status.lock() = status;
     }
 
-    /// Offers something else from now on, and says so.
+    /// Changes the offer and notifies the yard.
     pub(crate) fn set_offer(&self, offer: SourceOffer) {
         *self.offer.lock() = Arc::new(offer);
         self.notifier().offer_changed();
@@ -166,14 +168,14 @@ impl SourceTarget {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Tool { name, .. } => name,
-            other => panic!("no tool: {other:?}"),
+            other => panic!("not a tool: {other:?}"),
         }
     }
 
     pub(crate) fn arguments(&self) -> String {
         match self {
             Self::Tool { arguments, .. } => arguments.get().to_owned(),
-            other => panic!("no tool: {other:?}"),
+            other => panic!("not a tool: {other:?}"),
         }
     }
 }
@@ -200,7 +202,7 @@ pub(crate) fn tool(definition: &Value) -> ToolOffer {
     }
 }
 
-/// Tools that take anything, by name.
+/// Tools with these names that accept any arguments.
 pub(crate) fn tools(names: &[&str]) -> SourceOffer {
     let tools = names.iter().map(|name| tool(&json!({"name": name, "inputSchema": {"type": "object"}})));
     SourceOffer { tools: tools.collect(), ..SourceOffer::default() }
@@ -249,7 +251,7 @@ pub(crate) fn yard_with_settings(settings: YardSettings, sources: &[&Arc<Scripte
     yard
 }
 
-/// A call of the owner, with a minute of time and nobody listening.
+/// A call by the owner with a deadline of one minute and no listener.
 pub(crate) fn request(what: CallTarget) -> CallRequest {
     let deadline = Deadline::after(Duration::from_secs(60));
     CallRequest { deadline, ..CallRequest::new(what, Principal::owner()) }

@@ -1,10 +1,10 @@
-//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
-//! takes any bytes and panics if an invariant does not hold.
+//! Entry points of the fuzz targets in `fuzz/` and of the test that replays their corpus. Not
+//! called by anything else. Each takes arbitrary bytes and panics if an invariant is violated.
 
 use crate::UriTemplate;
 use crate::printable::{clean, clean_line, clean_name, escape_json, is_deceptive};
 
-/// URI templates: a template, a line break, and a URI that is matched against it.
+/// URI templates: a template, a newline, and a URI to match against it.
 pub fn uri_template(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (template, uri) = text.split_once('\n').unwrap_or((&text, ""));
@@ -26,12 +26,12 @@ pub fn uri_template(bytes: &[u8]) {
             assert!(names.contains(&name.as_str()), "{name:?} is not a variable of {template:?}");
             assert!(value.len() <= uri.len(), "a value is longer than the URI");
         }
-        // Matching is a function of the text alone.
+        // Matching is deterministic.
         assert_eq!(UriTemplate::parse(template).extract_values(uri), Some(values));
     }
 }
 
-/// Text that is printed: nothing deceptive is left, and doing it twice changes nothing more.
+/// Printable text: the result contains no deceptive characters, and the function is idempotent.
 pub fn printable(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let name = clean_name(&text);

@@ -1,11 +1,12 @@
-//! Patterns over names: `*` stands for anything, `?` for one character, and everything else for itself.
+//! Patterns over names: `*` matches any text, `?` matches one character, and everything else
+//! matches itself.
 
 use std::fmt;
 
 use wildmatch::WildMatch;
 
-/// A pattern over whole names, ready to be matched. Matching allocates nothing and takes time in proportion to both lengths,
-/// however hostile they are.
+/// A pattern over whole names. Matching does not allocate and takes time proportional to the
+/// product of both lengths, even for malicious input.
 #[derive(Clone, PartialEq)]
 pub struct Glob(WildMatch);
 
@@ -16,12 +17,12 @@ impl Glob {
         self.0.matches(name)
     }
 
-    /// Whether the pattern matches any name at all that begins with this prefix.
+    /// Returns whether the pattern can match a name that starts with this prefix.
     pub fn matches_some_with_prefix(&self, prefix: &str) -> bool {
         let mut rest = prefix.chars();
         for c in self.0.pattern_chars() {
             match (c, rest.next()) {
-                // Whatever is left of the prefix and of the pattern, the star makes room for it.
+                // The star can match the rest of the prefix.
                 ('*', _) | (_, None) => return true,
                 ('?', Some(_)) => {}
                 (c, Some(next)) if *c == next => {}

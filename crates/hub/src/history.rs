@@ -1,4 +1,4 @@
-//! Reading past calls, wherever they are kept. Who may see whose is decided by the front that asks.
+//! Queries over past calls. The front decides which calls a principal may see.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +10,9 @@ use crate::events::CallEndReason;
 use crate::execution::ExecutionId;
 use crate::request::EntryKind;
 
-/// Past calls, kept longer than the process lives. What a call came back with is not among what is kept.
+/// Past calls, stored beyond the lifetime of the process. Results of calls are not stored.
 pub trait History: Send + Sync {
-    /// Those that fit, the latest first.
+    /// Returns the matching calls, latest first.
     fn recent(&self, query: HistoryQuery) -> BoxFuture<'static, Result<Vec<PastCall>, HistoryError>>;
 
     fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>>;
@@ -23,27 +23,27 @@ pub trait History: Send + Sync {
 #[error("cannot read the history: {0}")]
 pub struct HistoryError(pub String);
 
-/// Which calls are meant: those that fit everything that is said.
+/// A filter over past calls. A call must match every field that is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistoryQuery {
     pub limit: usize,
-    /// Only what comes after this one, the latest being first.
+    /// Only calls after this one in the result order, latest first.
     pub after: Option<HistoryCursor>,
     pub kind: Option<EntryKind>,
     pub principal: Option<String>,
-    /// The full name or address.
+    /// The full name or URI.
     pub subject: Option<String>,
-    /// Nothing that is still running is in a history.
+    /// A history contains only calls that have ended.
     pub status: Option<CallStatus>,
-    /// Only those that came in at this time or later.
+    /// Only calls accepted at this time or later.
     pub since: Option<SystemTime>,
-    /// Only those that came in before.
+    /// Only calls accepted before this time.
     pub until: Option<SystemTime>,
-    /// Part of a name, of a source, a session, a user or an error, in capitals or not.
+    /// Part of a name, source, session, user or error message, ignoring case.
     pub text: Option<String>,
 }
 
-/// One call that is over.
+/// A call that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastCall {
     pub id: ExecutionId,
@@ -56,7 +56,7 @@ pub struct PastCall {
     pub at: SystemTime,
     pub duration: Duration,
     pub ended: CallEndReason,
-    /// The message of the error, if it ended with one.
+    /// The error message, if the call ended with an error.
     pub error: Option<String>,
 }
 
@@ -66,10 +66,11 @@ impl PastCall {
     }
 }
 
-/// The place of a call among all others: by when it came in, then by its name. Also where the next page begins.
+/// The position of a call in the history, ordered by time of acceptance and then by ID. Also used
+/// as the cursor of the next page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HistoryCursor {
-    /// Microseconds since 1970: finer clocks are not kept.
+    /// Microseconds since 1970. Finer resolution is not stored.
     pub micros: i64,
     pub id: ExecutionId,
 }
@@ -87,9 +88,9 @@ impl fmt::Display for HistoryCursor {
     }
 }
 
-/// The text is no mark.
+/// The text is not a valid cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a cursor is the one that came with the page before")]
+#[error("invalid cursor: expected the cursor of the previous page")]
 pub struct InvalidHistoryCursor;
 
 impl FromStr for HistoryCursor {

@@ -1,4 +1,4 @@
-//! Code that runs around a call: for one tool, or for all of them.
+//! Code that runs before and after calls, for one tool or for all tools.
 
 use serde_json::value::RawValue;
 
@@ -12,37 +12,38 @@ use crate::record::CallRecord;
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
     pub record: &'a CallRecord,
-    /// The arguments as the hooks before this one left them.
+    /// The arguments, including the changes of earlier hooks.
     pub arguments: &'a RawValue,
 }
 
-/// What a hook says before a call.
+/// The decision of a hook before a call.
 #[derive(Debug, Clone)]
 pub enum HookDecision {
-    /// The call goes on as it is.
+    /// Continue with the current arguments.
     Pass,
-    /// The call goes on with these arguments, if the tool's schema allows them.
+    /// Continue with these arguments, provided that they match the tool's schema.
     Change(Raw),
 }
 
-/// What may happen around a call; every method does nothing unless it is written.
+/// A hook around calls. By default, every method does nothing.
 pub trait Hooks: Send + Sync {
-    /// Whether it has anything to do with this tool, by its full name. Where no hook has, calls cost nothing more.
+    /// Returns whether the hook applies to a tool, by its full name. Calls without applicable hooks
+    /// have no extra cost.
     fn applies_to(&self, _tool: &str) -> bool {
         true
     }
 
-    /// Runs once the arguments are known to be valid. An error stops the call.
+    /// Runs after the arguments are validated. An error stops the call.
     fn before<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         Box::pin(async { Ok(HookDecision::Pass) })
     }
 
-    /// Runs when the tool answered, also when it answered that it failed.
+    /// Runs when the tool returned a result, including a result that reports a failure.
     fn after<'a>(&'a self, _call: HookCall<'a>, _outcome: &'a Outcome) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }
 
-    /// Runs when there is no answer.
+    /// Runs when the call ended with an error.
     fn on_error<'a>(&'a self, _call: HookCall<'a>, _error: &'a HubError) -> BoxFuture<'a, ()> {
         Box::pin(async {})
     }

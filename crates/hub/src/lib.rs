@@ -1,7 +1,8 @@
-//! The yard: every source in one catalog, and the one path that every call takes.
+//! The yard: all sources in one catalog, and the path that every call takes.
 //!
-//! This crate knows no protocol, no socket and no screen. Fronts hand it a [`CallRequest`]; sources implement
-//! [`Source`]; payloads travel through it as the JSON text they arrived as.
+//! This crate is independent of protocols, sockets and user interfaces. Fronts submit a
+//! [`CallRequest`]; sources implement [`Source`]; payloads pass through as the JSON text in which
+//! they arrived.
 
 pub mod address;
 mod call;
@@ -108,5 +109,5 @@ pub use view::CatalogView;
 pub use visibility::{CatalogEntry, RecordedCall, Visibility};
 pub use yard::{Yard, YardSettings};
 
-/// A future that owns what it needs, for the object-safe seams of this house.
+/// A boxed future that owns its data, for object-safe traits.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -1,5 +1,6 @@
-//! How much may be asked for: time, size, rate, and calls at once; of the yard as a whole, of one caller, of one
-//! source and of one tool. Settings only: how they are kept is in `call/gates.rs`, `rate.rs` and `places.rs`.
+//! Limits on time, size, rate and concurrency, for the whole yard, one caller, one source or one
+//! tool. This module contains only settings; `call/admission.rs`, `rate_limit.rs` and
+//! `concurrency.rs` enforce them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,42 +10,46 @@ use crate::name::SourceName;
 use crate::quota::{QuotaLimits, QuotaOverrides};
 use crate::result_check::ResultChecks;
 
-/// The limits that the corridor obeys. Where several apply to a call, the tightest of each kind does.
+/// The limits of a yard. If several limits of one kind apply to a call, the tightest is used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YardLimits {
-    /// The longest that a call may take, whatever deadline it came with.
+    /// Maximum duration of a call, regardless of the deadline in the request.
     pub call_time: Duration,
-    /// The largest arguments, in bytes of JSON.
+    /// Maximum size of the arguments, in bytes of JSON.
     pub payload: usize,
-    /// How many calls of one source run at once; more wait. `None` means no limit.
+    /// Maximum number of concurrent calls per source; further calls wait. `None` means no limit.
     pub per_source: Option<usize>,
-    /// How often each principal may call. `None` means no limit; the default lets work through and stops runaway loops.
+    /// Maximum call rate per principal. `None` means no limit. The default does not restrict normal
+    /// use and stops runaway loops.
     pub rate: Option<RateLimit>,
-    /// Tighter limits for single sources. Only `calls` may be wider: it stands in for `per_source`.
+    /// Tighter limits for individual sources. Only `calls` may be wider, because it replaces
+    /// `per_source`.
     pub sources: BTreeMap<SourceName, ScopedLimits>,
-    /// Tighter limits for the tools whose full name fits the glob, each tool for itself.
+    /// Tighter limits for tools whose full name matches the glob. They apply to each tool
+    /// separately.
     pub tools: Vec<(Glob, ScopedLimits)>,
-    /// How many resources one legacy session, or one `subscriptions/listen`, may be subscribed to.
+    /// Maximum number of resource subscriptions per legacy session or per `subscriptions/listen`
+    /// request.
     pub subscriptions: usize,
-    /// How much each principal may hold at once of what costs memory.
+    /// Maximum amount of memory-consuming resources that each principal may hold.
     pub quotas: QuotaLimits,
-    /// The memory of the process above which the heaviest principals are refused new work; found out from the system where
-    /// this is not said.
+    /// Memory usage of the process above which the principals that use the most memory are refused
+    /// new work. Determined from the system if not set.
     pub memory_mark: Option<u64>,
-    /// Whether results are checked against the schemas that tools declare for them.
+    /// Whether results are checked against the output schemas of the tools.
     pub results: ResultChecks,
 }
 
-/// Limits of one caller, one source or one tool; what is not said is not limited here. Those of a source and of a
-/// tool are for all callers together.
+/// Limits of one caller, source or tool. Fields that are not set impose no limit. The limits of a
+/// source or tool apply to all callers together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScopedLimits {
     pub call_time: Option<Duration>,
     pub payload: Option<usize>,
-    /// How many calls run at once; more wait.
+    /// Maximum number of concurrent calls; further calls wait.
     pub calls: Option<usize>,
     pub rate: Option<RateLimit>,
-    /// Of one caller only.
+    /// Only used for callers.
     pub quotas: QuotaOverrides,
 }
 
@@ -65,7 +70,7 @@ impl Default for YardLimits {
     }
 }
 
-/// A steady rate with room for a burst of at least one call.
+/// A sustained rate and a burst of at least one call.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateLimit {
     pub per_second: f64,
@@ -73,6 +78,6 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// Of each principal, unless somebody says otherwise.
+    /// The default for each principal.
     pub const USUAL: Self = Self { per_second: 50.0, burst: 2_000.0 };
 }

@@ -1,5 +1,5 @@
-//! What a front may do with a source beside calling what it offers: tell it to come back or to stop, and read what was
-//! said with it. Each needs a permission of the yard's own.
+//! Management of sources by fronts: reconnect, enable or disable a source, read its transcript, and
+//! log in. Each operation requires a permission.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,52 +11,54 @@ use crate::principal::Principal;
 use crate::source::Source;
 use crate::yard::Yard;
 
-/// What a source can be told to do. It does so in the background; its status says how that goes.
+/// A command to a source. The source executes it in the background and reports progress in its
+/// status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceCommand {
-    /// Connect anew, at once; one that is disabled is enabled by it.
+    /// Reconnect immediately. Also enables a disabled source.
     Reconnect,
-    /// Connect, if that is not what it does anyway.
+    /// Connect, unless the source is already enabled.
     Enable,
-    /// Disconnect, and offer nothing until it is enabled again. The configuration stays as it is.
+    /// Disconnect and offer nothing until enabled again. The configuration is not changed.
     Disable,
 }
 
-/// Why a source was not told, or not read.
+/// Why a management operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ManageError {
-    #[error("there is no source {name}")]
+    #[error("unknown source {name}")]
     Unknown {
         name: String,
-        /// The name that was perhaps meant.
+        /// The most similar name, if there is one.
         nearest: Option<String>,
     },
     #[error("{}", crate::permission::missing_message("this", .0))]
     Forbidden(&'static str),
-    #[error("it has no connection that could be told to")]
+    #[error("this source has no connection to manage")]
     Unmanaged,
-    #[error("it has not done yet what it was told before")]
+    #[error("a previous command is still running")]
     Busy,
-    /// It is not here, and who would have to be told there cannot be reached.
-    #[error("it cannot be told: {0}")]
+    /// The source belongs to a remote yard that cannot be reached.
+    #[error("the command cannot be sent: {0}")]
     Unreachable(String),
 }
 
-/// Why nobody can log in to a source now.
+/// Why a login to a source cannot start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoginError {
     #[error(transparent)]
     Manage(#[from] ManageError),
-    #[error("there is nothing to log in to: {0}")]
+    #[error("login is not available: {0}")]
     NothingToDo(String),
     #[error("{message}")]
     Failed { message: String, suggestion: Option<String> },
 }
 
-/// One message of a conversation with a source, as text, perhaps cut where it was long. Fronts get it without secrets.
+/// One message exchanged with a source, as text. Long messages are truncated. Secrets are redacted
+/// before fronts receive it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptEntry {
-    /// Grows by one with each message of the source.
+    /// Increases by one with each message of the source.
     pub number: u64,
     pub at: SystemTime,
     pub direction: TranscriptDirection,
@@ -70,14 +72,14 @@ pub enum TranscriptDirection {
 }
 
 impl Yard {
-    /// Tells a source to do something about its connection.
+    /// Sends a command to a source.
     pub fn manage(&self, principal: &Principal, name: &str, order: SourceCommand) -> Result<(), ManageError> {
         require_permission(principal, MANAGE)?;
         self.with_source(principal, name, |source| source.manage(order))?
     }
 
-    /// What was said with a source after the message of this number, oldest first. Nothing is kept until somebody
-    /// asks for the first time, and only the latest is.
+    /// Returns the messages exchanged with a source after the message with this number, oldest
+    /// first. Recording starts with the first request, and only the latest messages are kept.
     pub fn transcript(
         &self,
         principal: &Principal,
@@ -85,14 +87,14 @@ impl Yard {
         after: Option<u64>,
     ) -> Result<Vec<TranscriptEntry>, ManageError> {
         require_permission(principal, OBSERVE)?;
-        let mut said = self.with_source(principal, name, |source| source.transcript(after))?;
-        for one in &mut said {
-            one.text = self.redaction().redact_message(&one.text);
+        let mut entries = self.with_source(principal, name, |source| source.transcript(after))?;
+        for entry in &mut entries {
+            entry.text = self.redaction().redact_message(&entry.text);
         }
-        Ok(said)
+        Ok(entries)
     }
 
-    /// Begins to log in to a source; gives back the address that a person has to open.
+    /// Starts a login to a source and returns the URL that the user has to open.
     pub async fn log_in(&self, principal: &Principal, name: &str) -> Result<String, LoginError> {
         require_permission(principal, MANAGE)?;
         let source = self.find_visible_source(principal, name)?;
@@ -108,7 +110,7 @@ impl Yard {
         self.find_visible_source(principal, name).map(|source| work(&*source))
     }
 
-    /// The source of this name, if it is there for this principal.
+    /// Returns the source with this name, if it is visible to the principal.
     fn find_visible_source(&self, principal: &Principal, name: &str) -> Result<Arc<dyn Source>, ManageError> {
         let (known, visibility) = (SourceName::new(name), self.visibility(principal));
         let source = self.source(&known).filter(|_| visibility.sees_source(&known));
@@ -135,7 +137,7 @@ mod tests {
     use crate::yard::Yard;
 
     #[test]
-    fn a_source_is_managed_only_by_who_may_and_only_if_it_can_be() {
+    fn managing_a_source_requires_permission_and_a_connection() {
         let yard = Yard::with_sources([ScriptedSource::echo("notes", SourceOffer::default()) as _]);
         let owner = Principal::owner();
         assert_eq!(yard.manage(&owner, "notes", SourceCommand::Reconnect), Err(ManageError::Unmanaged));
@@ -143,12 +145,12 @@ mod tests {
         let nearest = Some("notes".to_owned());
         let unknown = ManageError::Unknown { name: "note".to_owned(), nearest };
         assert_eq!(yard.manage(&owner, "note", SourceCommand::Disable), Err(unknown));
-        let nobody = Principal::new("nobody", Permissions::Only(BTreeSet::new()));
+        let unprivileged = Principal::new("eve", Permissions::Only(BTreeSet::new()));
         assert_eq!(
-            yard.manage(&nobody, "notes", SourceCommand::Enable),
+            yard.manage(&unprivileged, "notes", SourceCommand::Enable),
             Err(ManageError::Forbidden("manage"))
         );
-        assert_eq!(yard.transcript(&nobody, "notes", None), Err(ManageError::Forbidden("observe")));
+        assert_eq!(yard.transcript(&unprivileged, "notes", None), Err(ManageError::Forbidden("observe")));
         let blind = Principal::owner().with_allow_list(AllowList { sources: Some(Vec::new()), tools: None });
         let hidden = ManageError::Unknown { name: "notes".to_owned(), nearest: None };
         assert_eq!(yard.manage(&blind, "notes", SourceCommand::Disable), Err(hidden));

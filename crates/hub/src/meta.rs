@@ -1,73 +1,76 @@
-//! What one yard tells another in the `_meta` of definitions and calls, so that a tool is the same tool behind a second
-//! yard: its metadata, its older versions, and the permissions that it needs. A source can only add requirements this
-//! way; nothing that it says here lets anybody do more.
+//! Metadata that one yard passes to another in the `_meta` of definitions and calls, so that a tool
+//! behaves the same behind a second yard: its metadata, its older versions, and the permissions
+//! that it requires. A source can only add requirements this way; it cannot grant permissions.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::json::{Object, Raw, contains_text, to_raw};
 
-/// In a definition: what the author wrote down about the tool.
+/// In a definition: metadata written by the author of the tool.
 pub const METADATA: &str = "dev.toolyard/metadata";
 /// In a definition: the permissions that a caller needs, all of them.
 pub const PERMISSIONS: &str = "dev.toolyard/permissions";
-/// In a definition: the definitions of the older versions that can be asked for.
+/// In a definition: the definitions of the older versions that can be requested.
 pub const VERSIONS: &str = "dev.toolyard/versions";
-/// In a call: the version of the tool that is asked for.
+/// In a call: the requested version of the tool.
 pub const VERSION: &str = "dev.toolyard/version";
 
-/// A cheap look first: few definitions say anything of the kind. The slash may be escaped in JSON.
+/// Cheap check before parsing, because few definitions contain these keys. JSON may escape the
+/// slash, so this text stops before it.
 const OURS: &str = "dev.toolyard";
 
 const MOST_PERMISSIONS: usize = 64;
 const LONGEST_PERMISSION: usize = 255;
 
-/// The metadata that a definition carries; empty where there is none that can be read.
+/// Returns the metadata of a definition, or an empty map if it is missing or invalid.
 pub fn metadata(definition: &RawValue) -> Map<String, Value> {
-    let said = meta_value(definition, METADATA);
-    said.and_then(|said| serde_json::from_str(said.get()).ok()).unwrap_or_default()
+    let value = meta_value(definition, METADATA);
+    value.and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
 }
 
-/// The permissions that a definition demands. An error where they cannot be read: what they were meant to protect must not
-/// be offered without them.
+/// Returns the permissions that a definition requires. Fails if they are invalid: the entry must
+/// not be offered without the protection that its author intended.
 pub fn permissions(definition: &RawValue) -> Result<Vec<String>, String> {
-    let Some(said) = meta_value(definition, PERMISSIONS) else { return Ok(Vec::new()) };
-    let demanded: Vec<String> = serde_json::from_str(said.get())
-        .map_err(|_| format!("its {PERMISSIONS} are not an array of strings"))?;
+    let Some(value) = meta_value(definition, PERMISSIONS) else { return Ok(Vec::new()) };
+    let permissions: Vec<String> = serde_json::from_str(value.get())
+        .map_err(|_| format!("`{PERMISSIONS}` is not an array of strings"))?;
     let fits = |one: &String| (1..=LONGEST_PERMISSION).contains(&one.len());
-    if demanded.len() > MOST_PERMISSIONS || !demanded.iter().all(fits) {
+    if permissions.len() > MOST_PERMISSIONS || !permissions.iter().all(fits) {
         return Err(format!(
-            "its {PERMISSIONS} are more than {MOST_PERMISSIONS}, or one is empty or longer than {LONGEST_PERMISSION} bytes"
+            "`{PERMISSIONS}` must have at most {MOST_PERMISSIONS} entries of 1 to {LONGEST_PERMISSION} bytes"
         ));
     }
-    Ok(demanded)
+    Ok(permissions)
 }
 
-/// Takes the older versions out of a definition: the definition without them, and theirs.
+/// Splits a definition into the definition without its older versions, and the older versions.
 pub fn split_versions(definition: Raw) -> (Raw, Vec<Raw>) {
-    let Some(said) = meta_value(&definition, VERSIONS) else { return (definition, Vec::new()) };
-    let older: Vec<Raw> = serde_json::from_str(said.get()).unwrap_or_default();
+    let Some(value) = meta_value(&definition, VERSIONS) else { return (definition, Vec::new()) };
+    let older: Vec<Raw> = serde_json::from_str(value.get()).unwrap_or_default();
     (edit_meta(&definition, |meta| drop(meta.remove(VERSIONS))), older)
 }
 
-/// The version that a call asks for.
+/// Returns the version that a call requests.
 pub fn requested_version(meta: &RawValue) -> Result<Option<String>, String> {
     if !contains_text(meta, OURS) {
         return Ok(None);
     }
-    let said = Object::parse(meta).ok().and_then(|mut meta| meta.remove(VERSION));
-    let read = |said: Raw| serde_json::from_str(said.get()).map_err(|_| format!("{VERSION} is not a string"));
-    said.map(read).transpose()
+    let value = Object::parse(meta).ok().and_then(|mut meta| meta.remove(VERSION));
+    let read =
+        |value: Raw| serde_json::from_str(value.get()).map_err(|_| format!("`{VERSION}` is not a string"));
+    value.map(read).transpose()
 }
 
-/// The `_meta` of a call that asks for this version.
+/// Adds the requested version to the `_meta` of a call.
 pub fn with_requested_version(version: &str, meta: Option<&RawValue>) -> Raw {
     let mut meta = meta.and_then(|meta| Object::parse(meta).ok()).unwrap_or_default();
     meta.set(VERSION, to_raw(version));
     meta.to_raw()
 }
 
-/// A definition that also says what another yard must know: the permissions that it needs here, and its older versions.
+/// Adds the information for another yard to a definition: the permissions required here, and the
+/// older versions.
 pub fn with_yard_metadata(definition: &RawValue, permissions: &[String], older: &[Raw]) -> Raw {
     edit_meta(definition, |meta| {
         for (key, value) in [(PERMISSIONS, to_raw(permissions)), (VERSIONS, to_raw(older))] {
@@ -127,9 +130,9 @@ mod tests {
 
     #[test]
     fn permissions_that_cannot_be_read_are_no_permissions_at_all_but_an_error() {
-        let of = |said: &str| {
+        let of = |value: &str| {
             permissions(&from_text(format!(
-                r#"{{"name":"t","_meta":{{"dev.toolyard/permissions":{said}}}}}"#
+                r#"{{"name":"t","_meta":{{"dev.toolyard/permissions":{value}}}}}"#
             )))
         };
         assert_eq!(of("[]"), Ok(Vec::new()));

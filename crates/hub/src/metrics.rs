@@ -1,7 +1,8 @@
-//! How many calls there were, of what, how they ended and how long they took. Counted in the corridor itself, so that none
-//! is missed and nobody is woken for it.
+//! Counters of calls: how many, of which tool, how they ended and how long they took. They are
+//! updated on the call path itself, so that no call is missed.
 //!
-//! Names come from strangers, so only so many have counters of their own: beyond that, calls are counted under `other`.
+//! Names are untrusted, so only a limited number have counters of their own. Further calls are
+//! counted under `other`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use std::time::Duration;
 use crate::events::CallEndReason;
 use parking_lot::{Mutex, MutexGuard};
 
-/// The most tools, and sources, that have counters of their own.
+/// Maximum number of tools, and of sources, with counters of their own.
 const MOST_TOOLS: usize = 1_000;
 const MOST_SOURCES: usize = 200;
-/// Stands for all names beyond those.
+/// Stands for all names beyond the limit.
 pub(crate) const OTHER: &str = "other";
 
 /// The counters of a yard.
@@ -24,7 +25,7 @@ pub struct CallMetrics {
 
 #[derive(Debug, Default)]
 struct MetricsTable {
-    /// Where each source is in the list.
+    /// The index of each source in the list.
     source_indices: HashMap<Arc<str>, usize>,
     sources: Vec<SourceMetrics>,
     tools: usize,
@@ -33,25 +34,25 @@ struct MetricsTable {
 /// The calls of one source.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SourceMetrics {
-    /// Calls under way.
+    /// Calls in progress.
     pub running: u64,
-    /// Calls that are over, by the full name of the tool and how they ended. Resources, prompts and completions have no
-    /// tool, and are under the empty name.
+    /// Finished calls, by full tool name and how they ended. Resources, prompts and completions
+    /// have no tool and are counted under the empty name.
     pub finished: BTreeMap<Arc<str>, Vec<(CallEndReason, u64)>>,
     pub durations: Histogram,
 }
 
-/// How long calls took.
+/// A histogram of call durations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {
-    /// How many took at most as long as the bound says.
+    /// Number of calls that took at most as long as the bound of each bucket.
     pub buckets: [u64; Self::BOUNDS.len()],
     pub count: u64,
     pub seconds: f64,
 }
 
 impl Histogram {
-    /// The upper ends of the buckets, in seconds.
+    /// Upper bounds of the buckets, in seconds.
     pub const BOUNDS: [f64; 14] =
         [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
@@ -64,7 +65,8 @@ impl Histogram {
 }
 
 impl CallMetrics {
-    /// What was counted so far, by source. Calls of what is not there have no source, and are under the empty name.
+    /// Returns the counters by source. Calls of unknown names have no source and are counted under
+    /// the empty name.
     pub fn snapshot(&self) -> BTreeMap<Arc<str>, SourceMetrics> {
         let counts = self.lock();
         let named =
@@ -164,7 +166,7 @@ mod tests {
             assert_eq!(yard.metrics().snapshot()["db"].running, 1);
         }
         let counted = yard.metrics().snapshot();
-        let told: Vec<String> = counted
+        let lines: Vec<String> = counted
             .iter()
             .flat_map(|(source, counted)| {
                 let running = format!("{source:?} runs {}", counted.running);
@@ -181,6 +183,6 @@ mod tests {
             r#""db" "mcp__db__hang" [(Abandoned, 1)]"#,
             r#""db" "mcp__db__query" [(Succeeded, 2)]"#,
         ];
-        assert_eq!(told, expected);
+        assert_eq!(lines, expected);
     }
 }

@@ -1,5 +1,5 @@
-//! Names: what a source called a thing (raw) and what the yard calls it (full). The rules for shortening and
-//! for clashes are here and nowhere else.
+//! Names: the raw name that a source gave an entry, and the full name under which the yard shows
+//! it. This module contains all rules for shortening names and resolving conflicts.
 
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -9,11 +9,12 @@ use std::sync::Arc;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-/// The longest full name: clients refuse longer ones, and one such name can break a whole client.
+/// Maximum length of a full name. Clients reject longer names, and a single one can make a client
+/// reject the whole list.
 pub(crate) const LONGEST: usize = 64;
 const HASH_DIGITS: usize = 8;
 
-/// The name of a source in this yard, as the configuration says it.
+/// The name of a source in this yard, as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceName(Arc<str>);
 
@@ -26,7 +27,8 @@ impl SourceName {
         &self.0
     }
 
-    /// What the full names of its tools begin with, unless the name of the source is so long that it is cut.
+    /// The prefix of the full names of its tools, unless the source name is so long that it is
+    /// truncated.
     pub fn prefix(&self) -> String {
         format!("mcp__{}__", sanitize(&self.0))
     }
@@ -38,7 +40,8 @@ impl fmt::Display for SourceName {
     }
 }
 
-/// The name under which the yard shows a tool or a prompt: at most 64 of `[A-Za-z0-9_-]`.
+/// The name under which the yard shows a tool or a prompt: at most 64 characters of
+/// `[A-Za-z0-9_-]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FullName(Arc<str>);
 
@@ -47,7 +50,7 @@ impl FullName {
         &self.0
     }
 
-    /// The same text, without a copy.
+    /// Returns the shared text without copying it.
     pub(crate) fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
@@ -65,16 +68,16 @@ impl fmt::Display for FullName {
     }
 }
 
-/// How a source's things are named in the yard.
+/// How the entries of a source are named in the yard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     /// `mcp__{source}__{name}`.
     Source,
-    /// The plain name: native tools are the yard's own.
+    /// The plain name, used for native tools of the yard.
     Plain,
 }
 
-/// Hands out full names, each once. Feed it sources and tools in a fixed order and the names are the same in
+/// Assigns unique full names. With sources and tools in a fixed order, the names are the same in
 /// every process that has the same sources.
 #[derive(Debug, Default)]
 pub(crate) struct Namer {
@@ -87,8 +90,8 @@ impl Namer {
             Prefix::Source => source.prefix() + &sanitize(raw),
             Prefix::Plain => sanitize(raw),
         };
-        // The hash is over the names as they were said, so that two names that look the same once made safe
-        // still get different suffixes, whichever comes first.
+        // The hash covers the original names, so that two names that become identical after
+        // replacing characters get different suffixes, regardless of their order.
         let mut name =
             if wanted.len() > LONGEST { with_hash(&wanted, source, raw, 0) } else { wanted.clone() };
         let mut round = 0;
@@ -102,7 +105,7 @@ impl Namer {
     }
 }
 
-/// Characters outside `[A-Za-z0-9_-]` become `_`.
+/// Replaces characters outside `[A-Za-z0-9_-]` with `_`.
 fn sanitize(name: &str) -> String {
     let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let name: String = name.chars().map(|c| if fine(c) { c } else { '_' }).collect();
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_become_the_same_are_told_apart_by_a_hash() {
+    fn names_that_become_identical_get_different_hashes() {
         let both = names(&["a.b", "a/b"]);
         assert_eq!(both[0], "mcp__git_hub__a_b");
         assert!(both[1].starts_with("mcp__git_hub__a_b_") && both[1].len() == "mcp__git_hub__a_b_".len() + 8);

@@ -1,11 +1,12 @@
-//! The name that was probably meant.
+//! Suggestions for misspelled names.
 
 const LONGEST_COMPARED: usize = 256;
 
-/// The nearest of these names, if one is near enough to be meant. Capital letters do not count.
+/// Returns the most similar of these names, if it is similar enough to be a likely match. Ignores
+/// case.
 pub fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing costs the product of the lengths, for every name: a hostile one of a megabyte has no near one, and a
-    // name of quite another length is no slip of the pen, unless the rest of it was left out.
+    // A comparison costs the product of both lengths for every name, so very long input is not
+    // compared. A name of a very different length is not a typo, unless the input is a part of it.
     if name.len() > LONGEST_COMPARED {
         return None;
     }

@@ -1,15 +1,16 @@
-//! What came back from a call, as it came.
+//! The outcome of a call.
 
 use crate::json::Raw;
 
-/// What a source answered. A tool that answers "I failed" is an outcome too, not an error.
+/// The result that a source returned. A tool result that reports a failure is an outcome, not an
+/// error.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// The whole result object, untouched.
+    /// The whole result object, unchanged.
     pub body: Raw,
-    /// Whether the result itself says that the tool failed.
+    /// Whether the result itself reports that the tool failed.
     pub failed: bool,
-    /// Whether the body carries what only the modern era adds to results.
+    /// Whether the body contains fields that only the modern era adds to results.
     pub modern: bool,
 }
 

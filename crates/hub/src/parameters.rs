@@ -1,5 +1,6 @@
-//! What a tool takes or gives, read out of a schema for people: names, types, defaults and limits. Nothing is checked
-//! here, and a schema that makes no sense has no parameters.
+//! Human-readable descriptions of the parameters and results of a tool, derived from a schema:
+//! names, types, defaults and constraints. Nothing is validated here, and an invalid schema has no
+//! parameters.
 
 use std::collections::HashSet;
 
@@ -11,36 +12,36 @@ use serde_json::{Map, Value};
 pub struct ToolParameter {
     pub name: String,
     pub required: bool,
-    /// In a few words: `string`, `array of integer`, `string or null`.
+    /// A short description of the type: `string`, `array of integer`, `string or null`.
     pub kind: String,
     pub description: Option<String>,
     pub default: Option<Value>,
-    /// The only values that it may have, if they are listed.
+    /// The allowed values, if the schema lists them.
     pub choices: Vec<Value>,
-    /// What else its value must be, in words: `1 to 5`, `at most 64 characters`.
+    /// Further constraints in words: `1 to 5`, `at most 64 characters`.
     pub limits: Vec<String>,
     /// The fields of an object, or of the objects in an array.
     pub fields: Vec<ToolParameter>,
 }
 
-/// Deeper than that nobody reads, and a schema may contain itself.
+/// Maximum depth to describe. A schema may contain itself.
 const DEEPEST: usize = 6;
-/// More than that nobody reads either.
+/// Maximum number of parameters to describe.
 const MOST: usize = 5_000;
-/// References that lead to references.
+/// Maximum length of a chain of references.
 const MOST_STEPS: usize = 16;
 
-/// The parameters of a schema: those that are required first, then the others, each as advertised.
+/// Returns the parameters of a schema: required ones first, otherwise in the advertised order.
 pub fn parameters(schema: &RawValue) -> Vec<ToolParameter> {
     let Ok(root) = serde_json::from_str::<Value>(schema.get()) else { return Vec::new() };
     SchemaReader { root: &root, left: MOST }.fields(&root, 0)
 }
 
-/// More choices than this are counted instead of listed.
+/// If there are more choices than this, the rest is only counted.
 const MOST_CHOICES: usize = 50;
 
 impl ToolParameter {
-    /// What else is to be said of it than its kind, each in brackets.
+    /// Returns the details other than the type, each in brackets.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if let Some(default) = &self.default {
@@ -63,7 +64,7 @@ impl ToolParameter {
     }
 }
 
-/// One member of an object, as its schema has it.
+/// One member of an object and its schema.
 #[derive(Debug, Clone, Copy)]
 pub struct SchemaProperty<'a> {
     pub name: &'a str,
@@ -71,22 +72,22 @@ pub struct SchemaProperty<'a> {
     pub schema: &'a Value,
 }
 
-/// The members that a schema names, those that are required first, otherwise as advertised.
+/// Returns the members of a schema: required ones first, otherwise in the advertised order.
 pub fn properties<'a>(root: &'a Value, schema: &'a Value) -> Vec<SchemaProperty<'a>> {
     SchemaReader { root, left: MOST }.members(schema)
 }
 
-/// A member in words, without its own fields.
+/// Describes a member without its own fields.
 pub fn parameter(root: &Value, member: SchemaProperty<'_>) -> ToolParameter {
     SchemaReader { root, left: 0 }.field(member, DEEPEST)
 }
 
-/// What kind of value a schema is of, in a few words.
+/// Returns a short description of the type of a schema.
 pub fn type_name(root: &Value, schema: &Value) -> String {
     SchemaReader { root, left: 0 }.type_name(schema, 0)
 }
 
-/// A part of a schema with a local reference followed; what cannot be followed is what it was.
+/// Follows a local reference. Returns the schema itself if the reference cannot be resolved.
 pub fn resolve_reference<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
     for _ in 0..MOST_STEPS {
         let target = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
@@ -123,12 +124,12 @@ impl<'a> SchemaReader<'a> {
         let required: HashSet<&str> = required.into_iter().collect();
         let member = |(name, schema)| SchemaProperty { name, required: required.contains(name), schema };
         let mut members: Vec<SchemaProperty<'a>> = found.into_iter().map(member).collect();
-        // Stable, so that the order of the advertisement stays.
+        // The sort is stable and preserves the advertised order.
         members.sort_by_key(|member| !member.required);
         members
     }
 
-    /// The properties of a schema and of those that it is made of.
+    /// Collects the properties of a schema and of its subschemas.
     fn collect_properties(
         &self,
         schema: &'a Value,
@@ -151,16 +152,16 @@ impl<'a> SchemaReader<'a> {
     }
 
     fn field(&mut self, member: SchemaProperty<'a>, depth: usize) -> ToolParameter {
-        let SchemaProperty { name, required, schema: said } = member;
-        let schema = resolve_reference(self.root, said);
-        // What stands beside a reference is about this use of it.
-        let text = |key: &str| said.get(key).or_else(|| schema.get(key));
+        let SchemaProperty { name, required, schema: own } = member;
+        let schema = resolve_reference(self.root, own);
+        // Keywords next to a reference apply to this use of it.
+        let text = |key: &str| own.get(key).or_else(|| schema.get(key));
         let object = self.object(schema, 0);
         let fields = match object {
             Some(object) if depth < DEEPEST => self.fields(object, depth + 1),
             _ => Vec::new(),
         };
-        // Those of a list are those of its elements.
+        // For a list, use the fields of its elements.
         let of_elements = schema.get("items").map(|items| resolve_reference(self.root, items));
         let choices = std::iter::once(schema).chain(of_elements).map(|schema| {
             let listed: Vec<Value> = list(schema, "enum").cloned().collect();
@@ -179,7 +180,8 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// The object whose fields are worth showing: the value itself, one of its kinds, or an element of it.
+    /// Finds the object whose fields should be shown: the value itself, one of its alternatives, or
+    /// an element of it.
     fn object(&self, schema: &'a Value, depth: usize) -> Option<&'a Value> {
         let schema = resolve_reference(self.root, schema);
         if schema.get("properties").is_some() || depth > 2 {
@@ -224,7 +226,7 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// The values of a schema that lists them as constants.
+    /// Returns the values of a schema that lists them as constants.
     fn constants(&self, schema: &Value) -> Vec<Value> {
         if let Some(only) = schema.get("const") {
             return vec![only.clone()];
@@ -240,7 +242,7 @@ fn list<'a>(schema: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The kinds, each once.
+/// Returns the distinct types.
 fn join_distinct(kinds: impl Iterator<Item = String>) -> String {
     let mut all: Vec<String> = Vec::new();
     for kind in kinds {
@@ -343,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_defaults_and_choices_are_told() {
+    fn limits_defaults_and_choices_are_described() {
         let schema = json!({"properties": {
             "n": {"type": "integer", "minimum": 1, "maximum": 5, "default": 2},
             "s": {"type": "string", "maxLength": 9, "format": "uri"},

@@ -1,4 +1,4 @@
-//! Who is calling and what they may do. How they proved who they are is the front's business.
+//! The identity of a caller and its permissions. Authentication is the responsibility of the front.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::glob::Glob;
 use crate::limits::ScopedLimits;
 use crate::name::{FullName, SourceName};
 
-/// Who is calling, with their permissions. Two principals are the same when their id is.
+/// A caller and its permissions. Two principals are equal if their IDs are equal.
 #[derive(Debug, Clone)]
 pub struct Principal {
     id: Arc<str>,
@@ -21,24 +21,24 @@ struct PrincipalRights {
     bounds: ScopedLimits,
 }
 
-/// What a principal may use at all, whatever permissions it holds. To this principal the rest is not there: it is not
-/// listed, and a call of it is a call of something unknown.
+/// Restricts what a principal may use, independently of its permissions. Everything else does not
+/// exist for the principal: it is not listed, and a call of it is a call of an unknown name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowList {
-    /// Globs over the names of sources; every source where this is not said.
+    /// Globs over source names. `None` allows every source.
     pub sources: Option<Vec<Glob>>,
-    /// Globs over the full names of tools; every tool of those sources where this is not said. Whoever is given a
-    /// list of tools, and none of sources, is given tools and nothing else.
+    /// Globs over full tool names. `None` allows every tool of the allowed sources. If only `tools`
+    /// is set, the principal may use tools but no resources or prompts.
     pub tools: Option<Vec<Glob>>,
 }
 
 impl AllowList {
-    /// Whether a tool is on the lists, by the name of its source and its full name.
+    /// Returns whether a tool is allowed, by the name of its source and its full name.
     pub(crate) fn allows_tool(&self, source: &str, full_name: &str) -> bool {
         matches_globs(self.sources.as_ref(), source) && matches_globs(self.tools.as_ref(), full_name)
     }
 
-    /// Whether resources and prompts of a source are on the lists.
+    /// Returns whether resources and prompts of a source are allowed.
     pub(crate) fn allows_non_tools(&self, source: &str) -> bool {
         matches_globs(self.sources.as_ref(), source) && (self.tools.is_none() || self.sources.is_some())
     }
@@ -48,10 +48,10 @@ fn matches_globs(globs: Option<&Vec<Glob>>, name: &str) -> bool {
     globs.is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
 }
 
-/// What a principal holds.
+/// The permissions of a principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permissions {
-    /// Everything: the person who started this process.
+    /// All permissions, for the user who started this process.
     All,
     Only(BTreeSet<String>),
 }
@@ -63,21 +63,21 @@ impl Principal {
         Self { id: id.into(), rights: Arc::new(rights) }
     }
 
-    /// The same, for whom there is only what this list allows.
+    /// Restricts the principal to an allow list.
     #[must_use]
     pub fn with_allow_list(mut self, allowed: AllowList) -> Self {
         Arc::make_mut(&mut self.rights).allowed = allowed;
         self
     }
 
-    /// The same, with limits of its own.
+    /// Sets limits for this principal.
     #[must_use]
     pub fn with_limits(mut self, bounds: ScopedLimits) -> Self {
         Arc::make_mut(&mut self.rights).bounds = bounds;
         self
     }
 
-    /// The person at this machine who started the process.
+    /// The user who started the process on this machine.
     pub fn owner() -> Self {
         Self::new("owner", Permissions::All)
     }
@@ -102,7 +102,7 @@ impl Principal {
         &self.rights.allowed
     }
 
-    /// Whether this principal has this permission.
+    /// Returns whether this principal has the permission.
     pub fn has_permission(&self, permission: &str) -> bool {
         match &self.rights.permissions {
             Permissions::All => true,
@@ -110,32 +110,35 @@ impl Principal {
         }
     }
 
-    /// Whether both may see and do the same, whatever their names and limits are.
+    /// Returns whether both principals have the same permissions and allow lists, regardless of
+    /// their IDs and limits.
     pub fn has_same_rights_as(&self, other: &Self) -> bool {
         self.rights.permissions == other.rights.permissions && self.rights.allowed == other.rights.allowed
     }
 
-    /// Whether for this principal there are other things than for everybody.
+    /// Returns whether this principal has an allow list, so that it may see other entries than the
+    /// rest.
     pub fn is_restricted(&self) -> bool {
         self.rights.allowed != AllowList::default()
     }
 
-    /// Whether this source is there for this principal, though perhaps not all that it offers.
+    /// Returns whether the source exists for this principal, even if not all of its entries do.
     pub fn can_access_source(&self, source: &SourceName) -> bool {
         matches_globs(self.rights.allowed.sources.as_ref(), source.as_str())
     }
 
-    /// Whether this tool is there for this principal; which permissions it needs is another matter.
+    /// Returns whether the tool exists for this principal, regardless of the permissions that it
+    /// requires.
     pub fn can_access_tool(&self, source: &SourceName, name: &FullName) -> bool {
         self.rights.allowed.allows_tool(source.as_str(), name.as_str())
     }
 
-    /// The same of anything else that a source offers.
+    /// Returns whether resources and prompts of the source exist for this principal.
     pub fn can_access_non_tools(&self, source: &SourceName) -> bool {
         self.rights.allowed.allows_non_tools(source.as_str())
     }
 
-    /// The first of these permissions that this principal lacks: a list means *all* of them.
+    /// Returns the first of these permissions that the principal lacks. All of them are required.
     pub fn first_missing_permission<'a>(&self, needed: &'a [String]) -> Option<&'a str> {
         match &self.rights.permissions {
             Permissions::All => None,

@@ -1,18 +1,19 @@
-//! Text from untrusted sources made safe to print: what a terminal would obey, what reorders or hides text, and what ends
-//! a line is removed or made visible. Audit lines, the log, the command line and the terminal UI all use this module, so
-//! that there is one list of characters. Data that goes into a file or a pipe as data does not come through here.
+//! Makes untrusted text safe to print: control sequences, characters that reorder or hide text, and
+//! line separators are removed or made visible. Audit lines, the log, the command line and the
+//! terminal UI all use this module, so that there is one list of characters. Data written to a file
+//! or a pipe does not pass through here.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character can deceive whoever reads a text: it controls a terminal, changes the direction of text, separates
-/// lines, or cannot be seen at all.
+/// Returns whether a character can mislead a reader: it controls a terminal, changes the text
+/// direction, separates lines, or is invisible.
 pub fn is_deceptive(letter: char) -> bool {
     // Most text is ASCII, for which one comparison is enough.
     if letter.is_ascii() { letter.is_ascii_control() } else { letter.is_control() || is_invisible(letter) }
 }
 
-/// Unicode's Default_Ignorable_Code_Point, its separators of lines, and the marks of interlinear annotations.
+/// Unicode's Default_Ignorable_Code_Point, line separators, and interlinear annotation marks.
 fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
@@ -36,21 +37,22 @@ fn is_invisible(letter: char) -> bool {
     )
 }
 
-/// Invisible characters that ordinary prose needs: they join letters and choose the form of a character. In a name they
-/// would let two names look the same, so only [`clean`] keeps them.
+/// Invisible characters that ordinary text needs: they join letters or select the form of a
+/// character. In a name they would make two names look the same, so only [`clean`] keeps them.
 fn is_allowed_in_prose(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// The text with every control sequence removed. Other deceptive characters become visible, such as `\u{202e}`. Lines stay
-/// lines, and what prose needs stays.
+/// Removes every control sequence and escapes other deceptive characters, such as `\u{202e}`. Line
+/// breaks and the characters that ordinary text needs are kept.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(|letter| letter == '\n' || letter == '\t' || is_harmless(letter)) {
         return Cow::Borrowed(text);
     }
     let mut cleaned = String::with_capacity(text.len());
     let mut rest = text.chars();
-    // Looked for once: a text full of beginnings without an end would be read to its end for each of them.
+    // Searched once: otherwise a text with many unterminated sequences would be scanned to its end
+    // for each of them.
     let last_end = text
         .rfind(is_string_terminator)
         .map_or(0, |at| at + 1)
@@ -75,20 +77,21 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// The same on one line: for names, titles, and cells of a table.
+/// Like [`clean`], but on one line: for names, titles and table cells.
 pub fn clean_line(text: &str) -> String {
     let cleaned = clean(text);
     let words: Vec<&str> = cleaned.split_whitespace().collect();
     words.join(" ")
 }
 
-/// The beginning of the same: for what strangers say at any length, such as the reason of an error.
+/// Like [`clean_line`], truncated: for untrusted text of any length, such as the reason of an
+/// error.
 pub fn clean_excerpt(text: &str, longest: usize) -> String {
     clean_line(text).chars().take(longest).collect()
 }
 
-/// A name, or a value on one line of a log, with every deceptive character visible: two names that differ must not look
-/// the same.
+/// A name, or a value on one log line, with every deceptive character escaped, so that two
+/// different names never look the same.
 pub fn clean_name(text: &str) -> Cow<'_, str> {
     if !text.contains(is_deceptive) {
         return Cow::Borrowed(text);
@@ -105,8 +108,8 @@ pub fn clean_name(text: &str) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// JSON on one line, with every deceptive character as an escape: the same value for every reader of JSON. Control
-/// characters outside strings are white space.
+/// JSON on one line, with every deceptive character escaped. The JSON value stays the same. Control
+/// characters outside strings are whitespace.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_deceptive) {
         return Cow::Borrowed(json);
@@ -134,18 +137,18 @@ fn is_harmless(letter: char) -> bool {
     !is_deceptive(letter) || is_allowed_in_prose(letter)
 }
 
-/// What ends a string for the terminal, beside `ESC \`.
+/// Terminators of a control string, in addition to `ESC \`.
 fn is_string_terminator(letter: char) -> bool {
     matches!(letter, '\u{7}' | '\u{9c}')
 }
 
-/// How long the sequence is that this begins with, the escape before it not counted. Strings end within `last_end`, if at
-/// all.
+/// Returns the length of the control sequence at the start, not counting the escape character.
+/// Control strings end within `last_end`, if at all.
 fn escape_sequence_len(rest: &str, last_end: usize) -> Option<usize> {
     let first = rest.chars().next()?;
     match first {
         '[' => csi_sequence_len(&rest[1..]).map(|length| length + 1),
-        // Titles, links and other strings, up to a bell or a string terminator.
+        // Titles, links and other control strings, up to a bell or a string terminator.
         ']' | 'P' | 'X' | '^' | '_' if last_end > 0 => {
             let end = rest
                 .find(is_string_terminator)
@@ -163,7 +166,7 @@ fn escape_sequence_len(rest: &str, last_end: usize) -> Option<usize> {
     }
 }
 
-/// The end of what follows `ESC [`: parameters, then one letter.
+/// Finds the end of a sequence after `ESC [`: parameters, then one letter.
 fn csi_sequence_len(rest: &str) -> Option<usize> {
     let at = rest.find(|letter: char| !matches!(letter, ' '..='?'))?;
     rest[at..].starts_with(|letter: char| matches!(letter, '@'..='~')).then_some(at + 1)
@@ -222,7 +225,7 @@ mod tests {
         assert_eq!(clean_name("a\nb c\u{1b}[1m"), "a\\nb c\\u{1b}[1m");
     }
 
-    /// Every character that reorders, hides or ends text, by name of its group.
+    /// Every character that reorders, hides or ends text, by group.
     const DECEPTIVE: &str = "\u{0}\u{1b}\u{7f}\u{85}\u{9b}\u{61c}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2028}\u{2029}\
         \u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\u{2066}\u{2067}\u{2068}\u{2069}\u{ad}\u{34f}\u{115f}\u{180e}\
         \u{3164}\u{fe0f}\u{feff}\u{ffa0}\u{fffa}\u{1d173}\u{e0041}\u{e0100}";

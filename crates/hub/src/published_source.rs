@@ -1,5 +1,5 @@
-//! What a source says about itself while it runs, for sources that connect or load in the background: what it offers, how it is
-//! doing, and whom it tells when that changes.
+//! The published state of a source that connects or loads in the background: its offer, its status,
+//! and the yard to notify of changes.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +21,7 @@ pub struct PublishedSource {
 }
 
 impl PublishedSource {
-    /// A source that offers nothing yet.
+    /// Creates a source that offers nothing yet.
     pub fn new(status: SourceStatus) -> Self {
         Self {
             offer: ArcSwap::default(),
@@ -31,8 +31,8 @@ impl PublishedSource {
         }
     }
 
-    /// Names the yard that is told from now on. A source is attached to one yard for as long as it lives; further calls
-    /// change nothing.
+    /// Sets the yard to notify. A source belongs to one yard for its lifetime; further calls have
+    /// no effect.
     pub fn attach(&self, notifier: SourceNotifier) {
         let _ = self.notifier.set(notifier);
     }
@@ -56,7 +56,7 @@ impl PublishedSource {
         self.status.read().clone()
     }
 
-    /// Changes the status and wakes whoever waits for it. A source that has settled once stays settled.
+    /// Changes the status and wakes waiting tasks. A source that has settled stays settled.
     pub fn set_status(&self, status: SourceStatus) {
         {
             let mut now = self.status.write();
@@ -69,16 +69,16 @@ impl PublishedSource {
         }
     }
 
-    /// Since when it has been starting, as long as it has not settled.
+    /// Returns when the source started, until it has settled.
     pub fn starting_since(&self) -> Option<Instant> {
         let status = self.status.read();
         (!status.startup_complete).then_some(status.since)
     }
 
-    /// Waits until the status, or what belongs to it, lets `read` find something. It is asked again after every change.
+    /// Waits until `read` returns a value. `read` is called again after every change of the status.
     pub async fn wait_for<T>(&self, mut read: impl FnMut(&SourceStatus) -> Option<T>) -> T {
         loop {
-            // Listening begins before the look, so that no change falls between them.
+            // Register for notifications before reading, so that no change is missed.
             let changed = self.changed.notified();
             let found = read(&self.status.read());
             match found {
@@ -97,7 +97,7 @@ mod tests {
     use crate::status::{SourceState, SourceStatus};
 
     #[tokio::test]
-    async fn whoever_waits_sees_every_change_and_settled_stays_settled() {
+    async fn a_waiting_task_sees_every_change_and_settled_stays_settled() {
         let source = Arc::new(PublishedSource::new(SourceStatus::new(SourceState::Starting, false)));
         assert!(source.starting_since().is_some());
         let waiting = Arc::clone(&source);

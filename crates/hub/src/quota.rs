@@ -1,6 +1,7 @@
-//! What each principal holds of things that cost memory: bytes of answers in flight, sessions, streams, programs and
-//! parked calls. A charge is given back when it is dropped. One principal's charges never count against another; only
-//! when the whole process needs too much memory are the heaviest principals refused new work, before everybody else.
+//! Quotas per principal for resources that use memory: response bytes in flight, sessions, streams,
+//! programs and parked calls. A charge is released when it is dropped. Charges of one principal
+//! never count against another. Only when the whole process uses too much memory are the principals
+//! that use the most refused new work first.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,23 +12,23 @@ use crate::error::{ErrorKind, HubError};
 use crate::principal::Principal;
 use parking_lot::{Mutex, MutexGuard};
 
-/// Above this many, the accounts that hold nothing are forgotten.
+/// If there are more accounts than this, empty ones are removed.
 const MANY_ACCOUNTS: usize = 1_000;
-/// When somebody who was refused may try again.
+/// How long a refused caller should wait before it retries.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is counted for each principal.
+/// A resource that is counted per principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Quota {
-    /// Bytes of answers that are waiting to be sent.
+    /// Bytes of responses that are waiting to be sent.
     Bytes,
-    /// Sessions of MCP.
+    /// MCP sessions.
     Sessions,
-    /// Open streams of events, and control sockets.
+    /// Open event streams and control sockets.
     Streams,
-    /// Programs that run or wait to run.
+    /// Programs that are running or waiting to run.
     Programs,
-    /// Calls that wait for an answer of the client.
+    /// Calls that wait for an answer from the client.
     Parked,
 }
 
@@ -44,7 +45,7 @@ impl Quota {
         }
     }
 
-    /// About how many bytes of memory one of them takes.
+    /// Approximate memory usage of one unit, in bytes.
     fn weight(self) -> usize {
         match self {
             Self::Bytes => 1,
@@ -66,10 +67,10 @@ pub struct PerQuota<T> {
     pub parked: T,
 }
 
-/// How much of each one principal may hold.
+/// Maximum amount of each resource that one principal may hold.
 pub type QuotaLimits = PerQuota<usize>;
 
-/// The limits of one principal, where they are not those of everybody.
+/// The limits of one principal where they differ from the default.
 pub type QuotaOverrides = PerQuota<Option<usize>>;
 
 impl Default for QuotaLimits {
@@ -100,21 +101,22 @@ impl<T: Copy> PerQuota<T> {
 #[derive(Debug)]
 pub struct Quotas {
     accounts: Mutex<HashMap<Arc<str>, Arc<Account>>>,
-    /// Bytes in flight of all principals together.
+    /// Bytes in flight for all principals together.
     bytes: Arc<AtomicUsize>,
     refused: [AtomicU64; Quota::ALL.len()],
     refused_for_memory: AtomicU64,
     resident: AtomicU64,
     mark: AtomicU64,
-    /// Principals of at least this weight are refused new work; `usize::MAX` while there is memory enough.
+    /// Principals with at least this weight are refused new work. `usize::MAX` while memory is
+    /// sufficient.
     refuse_at: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
 struct Account {
     used: [AtomicUsize; Quota::ALL.len()],
-    /// The weight of the recent past, which fades: who asks for one large answer after the other weighs something even
-    /// at the moment when the last one has been sent.
+    /// The decaying weight of the recent past. A principal that requests one large response after
+    /// another keeps a weight even at moments when all of them have been sent.
     recent: AtomicUsize,
 }
 
@@ -131,12 +133,12 @@ impl Account {
     }
 }
 
-/// Part of a principal's quota, given back when this is dropped.
+/// Part of a principal's quota, released when this is dropped.
 #[derive(Debug)]
-#[must_use = "what is charged is given back when this is dropped"]
+#[must_use = "the charge is released when this is dropped"]
 pub struct QuotaCharge {
     account: Arc<Account>,
-    /// The bytes of all, where these are bytes.
+    /// The total of all principals, if the quota is [`Quota::Bytes`].
     bytes: Option<Arc<AtomicUsize>>,
     quota: Quota,
     amount: usize,
@@ -151,13 +153,13 @@ impl Drop for QuotaCharge {
     }
 }
 
-/// What the accounts look like from outside.
+/// A snapshot of the accounts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaReport {
-    /// How much all principals hold together, and how often one was refused more.
+    /// For each quota, the amount held by all principals together and the number of refusals.
     pub quotas: Vec<(Quota, usize, u64)>,
     pub refused_for_memory: u64,
-    /// The memory of the process when it was last looked at, and the mark above which work is refused.
+    /// The memory usage at the last check, and the mark above which work is refused.
     pub resident: u64,
     pub mark: u64,
 }
@@ -177,7 +179,7 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// Charges a principal, or says which limit is in the way.
+    /// Charges a principal, or returns an error that names the exceeded limit.
     pub(crate) fn charge(
         &self,
         limits: &QuotaLimits,
@@ -201,21 +203,23 @@ impl Quotas {
         Ok(QuotaCharge { account, bytes, quota, amount })
     }
 
-    /// Whether this principal may begin something new. Who does not read its answers is refused here, before anything is
-    /// done, rather than when the next answer does not fit.
+    /// Checks whether this principal may start new work. A principal that does not read its
+    /// responses is refused here, before any work is done, rather than when the next response does
+    /// not fit.
     pub(crate) fn admit(&self, limits: &QuotaLimits, principal: &Principal) -> Result<(), HubError> {
         let refuse_at = self.refuse_at.load(Ordering::Relaxed);
         let most = limit_for(limits, principal, Quota::Bytes);
-        // Calls pass here: as long as all principals together hold less, no account is looked up.
+        // On the path of every call: no account is looked up while all principals together are
+        // below the limit.
         if refuse_at == usize::MAX && self.bytes.load(Ordering::Relaxed) < most {
             return Ok(());
         }
         let account = self.lock().get(principal.shared_id()).cloned().unwrap_or_default();
         if account.used[Quota::Bytes as usize].load(Ordering::Relaxed) >= most {
             self.refused[Quota::Bytes as usize].fetch_add(1, Ordering::Relaxed);
-            let message = format!("{most} bytes of answers are in flight for this principal");
+            let message = format!("this principal has reached its limit of {most} response bytes in flight");
             return Err(HubError::new(ErrorKind::RateLimited, message)
-                .with_suggestion("read the answers before asking for more")
+                .with_suggestion("read the pending responses before sending more requests")
                 .with_retry_after(RETRY));
         }
         if account.weight().max(account.recent.load(Ordering::Relaxed)) < refuse_at {
@@ -223,14 +227,16 @@ impl Quotas {
         }
         self.refused_for_memory.fetch_add(1, Ordering::Relaxed);
         let (resident, mark) = (self.resident.load(Ordering::Relaxed), self.mark.load(Ordering::Relaxed));
-        let message = format!("the server uses {resident} bytes of memory, more than its mark of {mark}");
+        let message =
+            format!("the server uses {resident} bytes of memory, which exceeds its mark of {mark} bytes");
         Err(HubError::new(ErrorKind::RateLimited, message)
-            .with_suggestion("try again in a moment, with fewer or smaller requests at once")
+            .with_suggestion("retry later, with fewer or smaller concurrent requests")
             .with_retry_after(RETRY))
     }
 
-    /// Tells how much memory the process uses. Between the mark and a third above it (where the mark is 75 % of a limit,
-    /// that is the limit) more and more principals are refused, the heaviest first; beyond that, everybody.
+    /// Updates the memory usage of the process. Between the mark and one third above it (which is
+    /// the limit if the mark is 75 % of a limit), more and more principals are refused, those that
+    /// use the most memory first. Above that, all are refused.
     pub fn observe_memory(&self, resident: u64, mark: u64) {
         self.resident.store(resident, Ordering::Relaxed);
         self.mark.store(mark, Ordering::Relaxed);
@@ -252,7 +258,7 @@ impl Quotas {
         let before = self.refuse_at.swap(refuse_at, Ordering::Relaxed);
         if (before == usize::MAX) != (refuse_at == usize::MAX) {
             let refusing = refuse_at != usize::MAX;
-            tracing::warn!(resident, mark, refusing, "memory crossed its mark");
+            tracing::warn!(resident, mark, refusing, "memory usage crossed its mark");
         }
     }
 
@@ -292,26 +298,31 @@ fn limit_for(limits: &QuotaLimits, principal: &Principal, quota: Quota) -> usize
 
 fn quota_exceeded_error(quota: Quota, most: usize) -> HubError {
     let (message, suggestion) = match quota {
-        // As if the connection had been lost: what was asked for has been done, and must not be tried again unawares.
+        // Reported like a lost connection: the call has been executed and must not be retried
+        // automatically.
         Quota::Bytes => {
             let message = format!(
-                "more than {most} bytes of answers are in flight for this principal, so this one is withheld"
+                "response withheld: this principal would exceed its limit of {most} response bytes in flight"
             );
-            return HubError::new(ErrorKind::ConnectionLost, message)
-                .with_suggestion("a call may have been carried out; read answers before asking for more");
+            return HubError::new(ErrorKind::ConnectionLost, message).with_suggestion(
+                "read the pending responses before sending more requests; the call may have been executed",
+            );
         }
-        Quota::Sessions => {
-            (format!("this principal has {most} sessions, all in use"), "end sessions that are not needed")
-        }
-        Quota::Streams => {
-            (format!("this principal has {most} open streams"), "close streams that are not read")
-        }
-        Quota::Programs => {
-            (format!("this principal has {most} programs running or waiting"), "wait for one of them to end")
-        }
+        Quota::Sessions => (
+            format!("this principal has reached its limit of {most} sessions, and all are in use"),
+            "close sessions that are no longer needed",
+        ),
+        Quota::Streams => (
+            format!("this principal has reached its limit of {most} open streams"),
+            "close streams that are no longer needed",
+        ),
+        Quota::Programs => (
+            format!("this principal has reached its limit of {most} running or waiting programs"),
+            "wait until one of them ends",
+        ),
         Quota::Parked => (
-            format!("{most} calls of this principal wait for an answer"),
-            "answer one of them, or wait until it expires",
+            format!("this principal has reached its limit of {most} calls that wait for an answer"),
+            "answer one of them, or wait until one expires",
         ),
     };
     HubError::new(ErrorKind::RateLimited, message).with_suggestion(suggestion).with_retry_after(RETRY)

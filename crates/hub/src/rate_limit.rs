@@ -1,5 +1,6 @@
-//! How often: one counter per caller, source or tool that has a rate, by the generic cell rate algorithm. A counter
-//! is one point in time, the one at which its whole burst is there again.
+//! Rate limits: one counter per caller, source or tool that has a rate, using the generic cell rate
+//! algorithm (GCRA). A counter is a single point in time, at which its full burst is available
+//! again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,31 +13,32 @@ use crate::error::{ErrorKind, HubError};
 use crate::limits::RateLimit;
 use crate::name::{FullName, SourceName};
 
-/// Above this many, counters whose burst is whole again are forgotten: they say nothing.
+/// If there are more counters than this, those with a full burst are removed: they carry no
+/// information.
 const MANY: usize = 10_000;
-/// A rate of nothing in nanoseconds between two calls: three hundred years.
+/// The interval in nanoseconds that represents a rate of zero: three hundred years.
 const NEVER: u128 = 10_000_000_000_000_000_000;
 
-/// How much is left of the tightest rate that applies to a call, once the call was counted.
+/// The state of the tightest rate limit that applies to a call, after the call was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateState {
-    /// How many calls the burst has room for.
+    /// The size of the burst, in calls.
     pub limit: u64,
-    /// How many more calls could be made at once.
+    /// How many more calls can be made immediately.
     pub remaining: u64,
-    /// After how long without a call the whole burst is there again.
+    /// How long until the full burst is available again, without further calls.
     pub reset: Duration,
 }
 
-/// Whose calls are counted.
+/// What a counter applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum RateKey {
-    /// By the rate that the yard has for everybody, each for themselves.
+    /// One caller, at the default rate of the yard.
     Caller(Arc<str>),
-    /// By the rate that this caller has.
+    /// One caller, at its own rate.
     Token(Arc<str>),
     Source(SourceName),
-    /// A tool, by the rate of the glob at this place of the list.
+    /// A tool, at the rate of the glob with this index.
     Tool(FullName, usize),
 }
 
@@ -48,7 +50,7 @@ pub(crate) struct RateCounters {
 
 #[derive(Debug)]
 struct Counters {
-    /// In nanoseconds since the counters began.
+    /// When the full burst is available again, in nanoseconds since `began`.
     whole_at: HashMap<RateKey, u128>,
     sweep_above: usize,
 }
@@ -58,14 +60,18 @@ struct Counters {
 struct GcraRate {
     interval: u128,
     burst: u64,
-    /// How far ahead of now a counter may be.
+    /// Maximum distance of a counter from the current time.
     ahead: u128,
 }
 
 impl GcraRate {
-    /// Within what can be counted: a burst below one would refuse every call for ever, and a rate that is no number
-    /// counts as none.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to what fits")]
+    /// Clamps the rate to the supported range. A burst below one would refuse every call forever,
+    /// and a rate that is not a number counts as zero.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to the range of the type"
+    )]
     fn from_limit(rate: RateLimit) -> Self {
         let per_second = if rate.per_second > 0.0 { rate.per_second } else { 0.0 };
         let interval = (1e9 / per_second).clamp(0.0, NEVER as f64) as u128;
@@ -96,7 +102,7 @@ impl Default for RateCounters {
 }
 
 impl Counters {
-    /// Sweeping looks at every counter, so the next sweep waits until there are twice as many.
+    /// A sweep visits every counter, so the next one waits until their number has doubled.
     fn sweep(&mut self, now: u128) {
         if self.whole_at.len() > self.sweep_above {
             self.whole_at.retain(|_, whole_at| *whole_at > now);
@@ -106,7 +112,8 @@ impl Counters {
 }
 
 impl RateCounters {
-    /// Counts a call in all of these or, if one of them is used up, in none. Tells what is left of the tightest.
+    /// Counts a call in all of these counters or, if one of them is exhausted, in none. Returns the
+    /// state of the tightest.
     pub(crate) fn take(&self, rates: Vec<(RateKey, RateLimit)>) -> (Option<RateState>, Result<(), HubError>) {
         let now = self.began.elapsed().as_nanos();
         let mut counters = self.state.lock();
@@ -139,14 +146,20 @@ impl RateCounters {
 fn rate_limit_error(whose: &RateKey, rate: RateLimit, steady: GcraRate, early: u128) -> HubError {
     let of = match whose {
         RateKey::Caller(_) | RateKey::Token(_) => String::new(),
-        RateKey::Source(name) => format!(" of all callers to {name}"),
-        RateKey::Tool(name, _) => format!(" of all callers to {name}"),
+        RateKey::Source(name) => format!(" for all callers of `{name}`"),
+        RateKey::Tool(name, _) => format!(" for all callers of `{name}`"),
     };
-    let error =
-        HubError::new(ErrorKind::RateLimited, format!("more than {} calls a second{of}", rate.per_second));
+    let per_second = rate.per_second.to_string();
+    let calls = if per_second == "1" { "call" } else { "calls" };
+    let error = HubError::new(
+        ErrorKind::RateLimited,
+        format!("exceeded the rate limit of {per_second} {calls} per second{of}"),
+    );
     if steady.interval >= NEVER {
-        // Without a rate there is no next call, and so no time to wait for it.
-        return error.with_suggestion("the burst is used up and this yard allows no further calls");
+        // With a rate of zero there is no next call to wait for.
+        return error.with_suggestion(
+            "ask the administrator of this yard to raise the rate, which is 0: no further calls are allowed",
+        );
     }
     let wait = nanoseconds(early);
     error
@@ -212,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_one_rate_refuses_uses_up_nothing_of_the_others() {
+    async fn a_refused_call_does_not_count_against_other_rates() {
         let counters = RateCounters::default();
         let (wide, narrow) =
             (RateLimit { per_second: 1.0, burst: 5.0 }, RateLimit { per_second: 0.1, burst: 1.0 });
@@ -227,7 +240,7 @@ mod tests {
             assert_eq!(state, Some(tightest));
             assert_eq!(
                 refused.unwrap_err().message(),
-                "more than 0.1 calls a second of all callers to github"
+                "exceeded the rate limit of 0.1 calls per second for all callers of `github`"
             );
         }
         let state = counters.take(vec![(caller("ada"), wide)]).0.unwrap();
@@ -247,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_of_nothing_promises_no_time_to_wait() {
+    async fn a_rate_of_zero_has_no_retry_time() {
         for per_second in [0.0, -1.0, f64::NAN] {
             let counters = RateCounters::default();
             let rate = RateLimit { per_second, burst: 2.0 };
@@ -260,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_endless_rate_refuses_nobody() {
+    async fn an_infinite_rate_refuses_no_calls() {
         let counters = RateCounters::default();
         for _ in 0..100 {
             take(&counters, "ada", RateLimit { per_second: f64::INFINITY, burst: 1.0 }).unwrap();
@@ -269,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn counters_that_say_nothing_are_forgotten_once_there_are_many() {
+    async fn counters_with_a_full_burst_are_removed_when_there_are_many() {
         let counters = RateCounters::default();
         let rate = RateLimit { per_second: 1.0, burst: 1.0 };
         for at in 0..=super::MANY {

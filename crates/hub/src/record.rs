@@ -1,5 +1,5 @@
-//! The record of a call: its facts, put together once when the call is accepted, and how it ended. Sources, hooks, limits,
-//! events, audit and history all read this one record.
+//! The record of a call: its facts, collected once when the call is accepted, and how it ended.
+//! Sources, hooks, limits, events, audit and history all read this record.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -16,27 +16,29 @@ use crate::principal::Principal;
 use crate::redact::Redaction;
 use crate::request::{CallContext, EntryKind, Priority};
 
-/// Who calls what, for whom, and since when. Watchers keep many of these, so nothing large is in it: arguments, headers
-/// and `_meta` travel beside it.
+/// Who calls what, on whose behalf, and since when. Watchers keep many of these, so it contains
+/// nothing large: arguments, headers and `_meta` are passed separately.
 #[derive(Debug, Clone)]
 pub struct CallRecord {
     pub id: ExecutionId,
     pub kind: EntryKind,
-    /// The full name or URI, without secrets. If it leads nowhere, the beginning of what the caller sent.
+    /// The full name or URI, with secrets redacted. If the name is unknown, the beginning of what
+    /// the caller sent.
     pub subject: Arc<str>,
-    /// Not set if the name leads nowhere.
+    /// `None` if the name is unknown.
     pub source: Option<SourceName>,
-    /// The full name of the tool, if it is one.
+    /// The full name of the tool, if the target is a tool.
     pub tool: Option<FullName>,
     pub principal: Principal,
-    /// Its `version` is the one that the name led to.
+    /// Its `version` is the version that the name resolved to.
     pub context: CallContext,
     pub priority: Priority,
     pub accepted_at: SystemTime,
 }
 
 impl CallRecord {
-    /// A call that was accepted just now. Fronts need none of these: [`Yard::call`](crate::Yard::call) makes them.
+    /// Creates the record of a call that is accepted now. Fronts do not need this:
+    /// [`Yard::call`](crate::Yard::call) creates the record.
     pub fn new(id: ExecutionId, kind: EntryKind, subject: impl Into<Arc<str>>, principal: Principal) -> Self {
         Self {
             id,
@@ -51,51 +53,53 @@ impl CallRecord {
         }
     }
 
-    /// The full name of the tool; empty for anything else.
+    /// The full name of the tool, or an empty string for other targets.
     pub fn tool_name(&self) -> &str {
         self.tool.as_ref().map_or("", FullName::as_str)
     }
 
-    /// The name of the source; empty if the name led nowhere.
+    /// The name of the source, or an empty string if the name is unknown.
     pub fn source_name(&self) -> &str {
         self.source.as_ref().map_or("", SourceName::as_str)
     }
 }
 
-/// Records every call that was accepted, including those that were refused.
+/// Records every accepted call, including calls that were refused afterwards.
 pub trait Recorder: Send + Sync {
-    /// Whether it wants the arguments, which are then copied for every call.
+    /// Returns whether the recorder needs the arguments. They are then copied for every call.
     fn wants_arguments(&self) -> bool {
         false
     }
 
-    /// Whether calls may be made now. A call that may not is refused before it reaches its source, and is recorded.
+    /// Checks whether calls may be made now. Otherwise the call is refused before it reaches its
+    /// source, and the refusal is recorded.
     fn admit(&self) -> Result<(), HubError> {
         Ok(())
     }
 
-    /// Takes the call in immediately; the future completes when the record is safe. The result goes out only after that,
-    /// however long it takes. If the caller has hung up, the future is dropped, and the record must be kept all the same.
-    /// An error goes out instead of the result.
+    /// Takes the record immediately. The future completes when the record is durable; only then is
+    /// the result returned, however long that takes. If the caller has disconnected, the future is
+    /// dropped, and the record must be kept anyway. An error is returned in place of the result.
     fn record(&self, call: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>>;
 
-    /// How many records could not be kept since the start.
+    /// The number of records that were lost since the start.
     fn lost_records(&self) -> u64 {
         0
     }
 }
 
-/// A call that is over, and how it ended.
+/// A call that has ended, and how it ended.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedCall<'a> {
     pub call: &'a CallRecord,
     pub duration: Duration,
     pub ended: CallEndReason,
-    /// Why there is no outcome, if there is none.
+    /// The error, if the call has no outcome.
     pub error: Option<&'a HubError>,
     pub outcome: Option<&'a Outcome>,
-    /// Hides secrets in what came from outside. The record's subject has been through it already.
+    /// Redacts secrets in untrusted text. The subject of the record is already redacted.
     pub redaction: &'a Redaction,
-    /// The arguments as the caller sent them. Only if the recorder wants arguments, and only for tools and prompts.
+    /// The arguments as sent by the caller. Only set if the recorder needs arguments, and only for
+    /// tools and prompts.
     pub arguments: Option<&'a RawValue>,
 }

@@ -1,8 +1,9 @@
-//! Redaction: the one place that knows what a secret looks like. The audit, the history, transcripts, status texts and
-//! the log show nothing that has not been through here.
+//! Redaction of secrets. This module defines what a secret looks like. The audit log, the history,
+//! transcripts, status texts and the log only show text that has passed through it.
 //!
-//! Keys are judged by their words; what stands under a key that names a secret is replaced. Texts are searched for
-//! headers, parameters, passwords in addresses and tokens that can be told by their form.
+//! Keys are matched by the words they consist of, and the value of a key that names a secret is
+//! replaced. Text is searched for headers, parameters, passwords in URLs, and tokens that are
+//! recognizable by their format.
 
 mod json;
 mod text;
@@ -12,10 +13,10 @@ mod tests;
 
 use std::borrow::Cow;
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "[redacted]";
 
-/// Parts of keys that name secrets wherever they stand, in lower case and without what joins words.
+/// Parts of keys that always indicate a secret, in lowercase and without separators.
 const ANYWHERE: [&str; 19] = [
     "password",
     "passwd",
@@ -38,10 +39,11 @@ const ANYWHERE: [&str; 19] = [
     "otpcode",
 ];
 
-/// Words that name secrets when they are whole words of a key: `author`, `sessions` and `hotplug` name none.
+/// Words that indicate a secret if they are a whole word of a key. `author`, `sessions` and
+/// `hotplug` do not match.
 const WHOLE: [&str; 7] = ["auth", "oauth", "jwt", "session", "otp", "totp", "hotp"];
 
-/// What comes behind such a word in a key that only says something about the secret.
+/// Suffixes of keys that describe a secret rather than contain it.
 const DESCRIPTIVE: [&str; 26] = [
     "count",
     "counts",
@@ -71,10 +73,10 @@ const DESCRIPTIVE: [&str; 26] = [
     "name",
 ];
 
-/// Keys of the protocol itself that sound like secrets.
+/// Keys of the protocol itself that look like secrets.
 const PROTOCOL: [&str; 1] = ["progressToken"];
 
-/// Which values are hidden.
+/// Which values are redacted.
 #[derive(Debug, Clone)]
 pub struct Redaction {
     substrings: Vec<String>,
@@ -87,13 +89,13 @@ impl Default for Redaction {
 }
 
 impl Redaction {
-    /// The usual ones, and those whose key has one of these words in it.
+    /// The default rules, and keys that contain one of these words.
     pub fn with_extra_words<'a>(more: impl IntoIterator<Item = &'a str>) -> Self {
         let more = more.into_iter().map(normalize_key).filter(|word| !word.is_empty());
         Self { substrings: ANYWHERE.iter().map(|word| (*word).to_owned()).chain(more).collect() }
     }
 
-    /// Whether the value under this key is hidden.
+    /// Returns whether the value of this key is redacted.
     pub fn is_secret_key(&self, key: &str) -> bool {
         if PROTOCOL.contains(&key) {
             return false;
@@ -102,18 +104,19 @@ impl Redaction {
         self.substrings.iter().any(|word| joined.contains(word.as_str())) || has_secret_word(key)
     }
 
-    /// JSON on one line, with the secrets hidden: values by their keys, texts as [`Self::redact_text`] does. The text must be
-    /// JSON, or the beginning of some; of other text nothing is promised but that nothing breaks.
+    /// Redacts JSON and writes it on one line: values by their keys, strings like
+    /// [`Self::redact_text`]. The input must be JSON or a prefix of JSON. For other text the result
+    /// is unspecified, but the function does not panic.
     pub fn redact_json(&self, json: &str) -> String {
         json::redact(self, json)
     }
 
-    /// A text with the secrets hidden that can be told by how they are introduced or by their form.
+    /// Redacts secrets in a text that are recognizable by their context or their format.
     pub fn redact_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         text::redact(self, text)
     }
 
-    /// A message of a protocol: JSON, or whatever else was said instead.
+    /// Redacts a protocol message: JSON, or any other text that was sent instead.
     pub fn redact_message(&self, text: &str) -> String {
         match text.trim_start().as_bytes().first() {
             Some(b'{' | b'[') => self.redact_json(text),
@@ -122,7 +125,7 @@ impl Redaction {
     }
 }
 
-/// A word without what joins the parts of names: `API-Key`, `api_key` and `apiKey` are the same.
+/// Normalizes a word by removing separators: `API-Key`, `api_key` and `apiKey` become equal.
 fn normalize_key(word: &str) -> String {
     word.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -136,7 +139,8 @@ fn has_secret_word(key: &str) -> bool {
     })
 }
 
-/// The words of a key, in lower case: `X-Auth`, `x_auth` and `xAuth` have the same two, and so has `userOTP`.
+/// Splits a key into lowercase words: `X-Auth`, `x_auth` and `xAuth` have the same two, and
+/// `userOTP` has two as well.
 fn words(key: &str) -> Vec<String> {
     let letters: Vec<char> = key.chars().collect();
     let mut words = vec![String::new()];

@@ -1,4 +1,4 @@
-//! One call as every front hands it in.
+//! A call as submitted by a front.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,30 +15,33 @@ use crate::json::{self, Raw};
 use crate::principal::Principal;
 use crate::scope::YardScope;
 
-/// One call: what, for whom, until when, and the way back. Dropping the future that carries it out cancels it.
+/// One call: the target, the principal, the deadline, and the channel back to the caller. Dropping
+/// the future of the call cancels it.
 #[derive(Debug)]
 pub struct CallRequest {
     pub target: CallTarget,
-    /// The tool that `what` names, if the front has looked it up already: it is not looked up again.
+    /// The tool that `target` names, if the front has already resolved it. It is not resolved
+    /// again.
     pub tool: Option<Arc<ToolEntry>>,
     pub principal: Principal,
     pub deadline: Deadline,
     pub cancel: CancellationToken,
     pub priority: Priority,
     pub context: CallContext,
-    /// Headers of the caller's request that the configuration lets through to sources, by lower-case name.
+    /// Headers of the caller's request that the configuration forwards to sources, by lowercase
+    /// name.
     pub headers: Vec<(String, String)>,
-    /// Free-form metadata that travels with the call (`_meta` of the protocol, trace context among it).
+    /// Free-form metadata of the call (`_meta` of the protocol, including trace context).
     pub meta: Option<Raw>,
     pub client: CallerChannel,
-    /// The name of the call, where the front gives it one beforehand.
+    /// The ID of the call, if the front assigns it in advance.
     pub id: Option<ExecutionId>,
-    /// Where the front reads what it is told beside the outcome, if it wants to know.
+    /// Where the front reads details of the call in addition to the outcome, if it needs them.
     pub details: Option<Arc<CallDetails>>,
 }
 
 impl CallRequest {
-    /// A call with all the time that the yard allows, whose caller wants nothing but the outcome.
+    /// A call with the maximum time that the yard allows and a caller that only reads the outcome.
     pub fn new(target: CallTarget, principal: Principal) -> Self {
         Self {
             target,
@@ -57,7 +60,7 @@ impl CallRequest {
     }
 }
 
-/// What is asked for, in the names that the caller used.
+/// The target of a call, in the names that the caller used.
 #[derive(Debug, Clone)]
 pub enum CallTarget {
     Tool { name: String, arguments: Option<Raw> },
@@ -83,12 +86,12 @@ impl CallTarget {
         }
     }
 
-    /// The beginning of the subject, for the record of a call that leads nowhere.
+    /// The beginning of the subject, for the record of a call with an unknown name.
     pub(crate) fn short_subject(&self) -> Arc<str> {
         json::truncate_for_message(self.subject()).into()
     }
 
-    /// The name or address of the thing, for messages and events.
+    /// The name or URI of the target, for messages and events.
     pub fn subject(&self) -> &str {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
@@ -101,7 +104,7 @@ impl CallTarget {
     }
 }
 
-/// What kind of thing is asked for.
+/// The kind of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     Tool,
@@ -120,7 +123,7 @@ impl EntryKind {
         }
     }
 
-    /// The thing of this word, where records are read back.
+    /// Parses the text returned by `as_str`, for stored records.
     pub fn from_word(word: &str) -> Option<Self> {
         [Self::Tool, Self::Resource, Self::Prompt, Self::Completion]
             .into_iter()
@@ -128,11 +131,11 @@ impl EntryKind {
     }
 }
 
-/// What an argument completion is for.
+/// The target of an argument completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CompletionReference {
     Prompt(String),
-    /// A template, or a resource, by its URI.
+    /// A template or a resource, by its URI.
     Template(String),
 }
 
@@ -154,29 +157,31 @@ impl Priority {
     }
 }
 
-/// What the caller said about the occasion; recorded and handed to hooks.
+/// The context of a call, as stated by the caller. It is recorded and passed to hooks.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
-    /// A label of the caller's choice where the front lets it choose one. It identifies nobody.
+    /// A label chosen by the caller, if the front supports it. It does not identify a client.
     pub session_id: Option<Arc<str>>,
     pub user_id: Option<Arc<str>>,
-    /// The session that the caller has with the front, where it has one.
+    /// The session of the caller with the front, if there is one.
     pub client_session: Option<ClientSession>,
-    /// Which clients' offers and conversations the call belongs to.
+    /// The era of the client, which selects the catalog and the upstream sessions of the call.
     pub era: ClientEra,
-    /// What of the yard the front shows: names lead nowhere else.
+    /// The part of the yard that the front shows. Names are resolved only within it.
     pub scope: YardScope,
     pub origin: CallOrigin,
-    /// By which front it came in.
+    /// The front that received the call.
     pub front: Option<FrontName>,
-    /// The version of the tool that is asked for; the newest where this is not said. Sources read here which it is.
+    /// The requested version of the tool, or `None` for the newest. Sources see the resolved
+    /// version.
     pub version: Option<String>,
-    /// Whether the caller asked for that version, and did not just get the newest.
+    /// Whether the caller requested that version explicitly.
     pub version_asked: bool,
 }
 
-/// A client's session with a front: an MCP session, a control socket (such as a tab's), a terminal UI. The front makes it,
-/// so unlike `session_id` it says which client a call is of.
+/// A session of a client with a front: an MCP session, a control socket (such as a browser tab), or
+/// a terminal UI. It is created by the front, so unlike `session_id` it identifies the client of a
+/// call.
 #[derive(Debug, Clone)]
 pub struct ClientSession {
     // Shared, because every call carries one.
@@ -191,8 +196,9 @@ struct SessionParts {
 }
 
 impl ClientSession {
-    /// `id` is unique among the sessions of all fronts. `abilities` has everything that the client can be asked in any
-    /// of its calls. `ended` is cancelled when the session is over: what was set up for it can go.
+    /// Creates a session. `id` is unique among the sessions of all fronts. `abilities` contains
+    /// everything that the client supports in any of its calls. `ended` is canceled when the
+    /// session ends, so that resources created for it can be released.
     pub fn new(id: impl Into<Arc<str>>, abilities: ClientCapabilities, ended: CancellationToken) -> Self {
         Self { inner: Arc::new(SessionParts { id: id.into(), capabilities: abilities, ended }) }
     }
@@ -210,17 +216,17 @@ impl ClientSession {
     }
 }
 
-/// What a client speaks, as far as sources speak differently to clients of different eras. Fronts that are not of the
-/// protocol leave it to the source.
+/// The protocol era of a client, for sources that treat clients of different eras differently.
+/// Fronts of other protocols leave it to the source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ClientEra {
-    /// The newest that the source knows.
+    /// The newest era that the source supports.
     #[default]
     Newest,
     Legacy,
 }
 
-/// The fronts that say which they are.
+/// The fronts that identify themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrontName {
     Mcp,
@@ -228,7 +234,7 @@ pub enum FrontName {
     Control,
     /// The terminal UI.
     Ui,
-    /// A verb of the command line.
+    /// A command of the command line.
     Cli,
 }
 
@@ -244,12 +250,13 @@ impl FrontName {
     }
 }
 
-/// Who makes a call, of those who act for the principal.
+/// Who makes a call on behalf of the principal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum CallOrigin {
     #[default]
     Caller,
-    /// A program that the caller runs. It waits for its calls, so they must not wait for the caller's own places.
+    /// A program that the caller runs. The program waits for its calls, so they must not wait for
+    /// the concurrency permits of the caller.
     Program,
 }
 

@@ -1,19 +1,19 @@
-//! Whether what a tool answers is what it promised. Results are judged, never altered.
+//! Settings for checking results against output schemas. Results are checked but never changed.
 
 use std::collections::BTreeMap;
 
 use crate::name::SourceName;
 
-/// What becomes of a result that does not fit the tool's own output schema. Results of calls that a program makes are
-/// never checked, and neither are results that say that the tool failed.
+/// What happens to a result that does not match the tool's output schema. Results of calls made by
+/// a program and results that report a failure are never checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResultCheck {
-    /// It is not looked at.
+    /// The result is not checked.
     #[default]
     Off,
-    /// It goes out as it is; watchers and the front are told.
+    /// The result is returned unchanged. Watchers and the front are notified.
     Warn,
-    /// The call ends with an error instead.
+    /// The call ends with an error.
     Enforce,
 }
 

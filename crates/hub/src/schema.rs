@@ -1,4 +1,4 @@
-//! JSON Schemas of tools, compiled once each and only when first needed.
+//! JSON Schemas of tools. Each is compiled once, when it is first used.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,44 +17,45 @@ mod estimate;
 mod offload;
 mod pattern;
 
-/// How many violations the message of one error tells about, and how many its details list.
-const TOLD: usize = 10;
+/// Maximum number of violations in an error message, and in its details.
+const MAX_IN_MESSAGE: usize = 10;
 const LISTED: usize = 100;
-/// Longer arguments are not repeated in errors: every violation would carry a copy of them.
+/// Longer arguments are not included in errors, because every violation would contain a copy.
 const REPEATED: usize = 4096;
-/// Checks within this budget are made where they are asked for: they take less than a millisecond.
+/// Checks within this budget run inline: they take less than a millisecond.
 const INLINE: CheckBudget = CheckBudget { steps: 20_000, depth: 250 };
-/// Checks beyond this one are not made at all: they would take longer than about half a second.
+/// Checks beyond this budget are skipped: they would take longer than about half a second.
 const MOST: CheckBudget = CheckBudget { steps: 10_000_000, depth: 1_000 };
-/// Where a value does not match is only looked for within so many steps: all violations are found at once, and each
+/// Violations are located only within this many steps: all of them are collected at once, and each
 /// takes more time and memory than many steps.
 const LOCATED_STEPS: u64 = 50_000;
-/// How deep a value may be nested for its check not to be counted first.
+/// Values up to this depth are checked without estimating the cost first.
 const SHALLOW: u64 = 8;
-/// Longer texts are not even parsed on the runtime's threads, and longer schemas not compiled.
+/// Longer texts are not parsed on the threads of the runtime, and longer schemas are not compiled
+/// there.
 const INLINE_TEXT: usize = 128 * 1024;
 const INLINE_SCHEMA: usize = 16 * 1024;
-/// Larger schemas are not used at all: compiling them takes too much time and memory.
+/// Larger schemas are not used: compiling them takes too much time and memory.
 const LARGEST_SCHEMA: usize = 1024 * 1024;
 
-/// A schema that belongs to nothing in the catalog.
+/// A schema that does not belong to a catalog entry.
 #[derive(Debug)]
 pub struct Schema {
     text: Raw,
     compiled: Arc<CompiledSchema>,
 }
 
-/// What became of a check.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchemaCheck {
-    /// Where the value does not match; nowhere if it does.
+    /// The violations. Empty if the value matches.
     Checked(Vec<SchemaViolation>),
-    /// It was not checked, for this reason.
+    /// The value was not checked, for this reason.
     Skipped(String),
 }
 
 impl SchemaCheck {
-    /// Where the value is known not to match.
+    /// Returns the known violations.
     pub fn violations(self) -> Vec<SchemaViolation> {
         match self {
             Self::Checked(violations) => violations,
@@ -68,23 +69,23 @@ impl Schema {
         Self { text, compiled: Arc::default() }
     }
 
-    /// As it was given.
+    /// The schema as given.
     pub fn text(&self) -> &RawValue {
         &self.text
     }
 
-    /// Why it cannot be used, if it cannot, or why a value was not checked against it.
+    /// Why the schema cannot be used, or why a value was not checked against it.
     pub fn problem(&self) -> Option<&str> {
         self.compiled.problem(&self.text)
     }
 
-    /// Checks a value; long checks run beside the runtime. Dropping the future abandons the check.
+    /// Checks a value. Long checks run outside the runtime. Dropping the future abandons the check.
     pub async fn check(&self, value: &Raw) -> SchemaCheck {
         self.compiled.check_value(&self.text, value).await
     }
 
-    /// Where a value does not match it; nowhere if the schema cannot be used, or would take too long to use. For
-    /// callers that may wait: this can take as long as the longest check.
+    /// Checks a value and blocks for as long as the longest check takes. Returns no violations if
+    /// the schema cannot be used or the check would take too long.
     pub fn violations(&self, value: &RawValue) -> Vec<SchemaViolation> {
         let inline = self.compiled.check_inline(&self.text, value);
         let waited =
@@ -93,11 +94,11 @@ impl Schema {
     }
 }
 
-/// A schema of a tool, compiled when it is first needed.
+/// A schema of a tool, compiled when it is first used.
 #[derive(Debug, Default)]
 pub(crate) struct CompiledSchema {
     checker: OnceLock<Result<Checker, String>>,
-    /// Why a value was not checked, once that has happened.
+    /// Why a value was not checked, if that has happened.
     skipped: OnceLock<String>,
 }
 
@@ -109,7 +110,8 @@ struct Checker {
 }
 
 impl CompiledSchema {
-    /// Why the schema cannot be used, if it cannot, or why a value was not checked. Such a schema blocks nothing.
+    /// Why the schema cannot be used, or why a value was not checked. Such a schema never causes a
+    /// rejection.
     pub(crate) fn problem(&self, schema: &RawValue) -> Option<&str> {
         match self.get_or_compile(schema) {
             Ok(_) => self.skipped.get().map(String::as_str),
@@ -117,7 +119,7 @@ impl CompiledSchema {
         }
     }
 
-    /// Checks arguments against the declared dialect, else 2020-12.
+    /// Checks arguments against the declared dialect. Default: 2020-12.
     pub(crate) async fn check(
         self: &Arc<Self>,
         tool: &str,
@@ -126,21 +128,26 @@ impl CompiledSchema {
     ) -> Result<(), HubError> {
         let invalid = |message| HubError::new(ErrorKind::InvalidArguments, message);
         if !arguments.get().starts_with('{') {
-            return Err(invalid(format!("arguments of {tool} must be an object")));
+            return Err(invalid(format!("arguments of `{tool}` must be an object")));
         }
         let violations = self.check_value(schema, arguments).await.violations();
         let Some(first) = violations.first() else { return Ok(()) };
-        let told = violations.iter().take(TOLD).map(SchemaViolation::message).collect::<Vec<_>>().join("; ");
+        let reasons = violations
+            .iter()
+            .take(MAX_IN_MESSAGE)
+            .map(SchemaViolation::message)
+            .collect::<Vec<_>>()
+            .join("; ");
         let details = serde_json::json!({
             "field": first.field,
             "reason": first.reason,
             "provided": first.provided,
             "violations": violations,
         });
-        Err(invalid(format!("invalid arguments for {tool}: {told}")).with_details(details))
+        Err(invalid(format!("invalid arguments for `{tool}`: {reasons}")).with_details(details))
     }
 
-    /// In what a tool's structured result does not fit the schema.
+    /// Returns the violations in the structured result of a tool.
     pub(crate) async fn result_violations(
         self: &Arc<Self>,
         schema: &RawValue,
@@ -150,18 +157,19 @@ impl CompiledSchema {
         violations.iter().map(SchemaViolation::message).collect()
     }
 
-    /// Small checks are made right here; others get a thread, and a turn among those that run.
+    /// Checks a value inline if that is cheap, otherwise on a separate thread, with a limited
+    /// number of concurrent checks.
     async fn check_value(self: &Arc<Self>, schema: &RawValue, value: &RawValue) -> SchemaCheck {
         if let Some(verdict) = self.check_inline(schema, value) {
             return verdict;
         }
         let (this, schema, value) = (Arc::clone(self), schema.to_owned(), value.to_owned());
-        // In a box, because every call would carry what only few need.
+        // Boxed, because few calls need it and every call would carry its size.
         let done = Box::pin(offload::run(move || this.check_blocking(&schema, &value))).await;
-        done.unwrap_or_else(|| SchemaCheck::Skipped("the check could not be made".to_owned()))
+        done.unwrap_or_else(|| SchemaCheck::Skipped("the check could not be run".to_owned()))
     }
 
-    /// The verdict, if it is known to take only a moment.
+    /// Checks inline if that is known to be fast.
     fn check_inline(&self, schema: &RawValue, text: &RawValue) -> Option<SchemaCheck> {
         if text.get().len() > INLINE_TEXT || (self.checker.get().is_none() && !is_quick_to_compile(schema)) {
             return None;
@@ -186,7 +194,7 @@ impl CompiledSchema {
         }
     }
 
-    /// The verdict, however long it takes, unless that is too long.
+    /// Checks regardless of the duration, up to the maximum budget.
     fn check_blocking(&self, schema: &RawValue, text: &RawValue) -> SchemaCheck {
         let checker = match self.get_or_compile(schema) {
             Ok(checker) => checker,
@@ -201,7 +209,7 @@ impl CompiledSchema {
             Estimate::OverBudget => {
                 let bytes = text.get().len();
                 let problem = format!(
-                    "a value of {bytes} bytes was not checked: that would take more than {} steps",
+                    "a value of {bytes} bytes was not checked: the check would exceed the limit of {} steps",
                     MOST.steps
                 );
                 SchemaCheck::Skipped(self.skipped.get_or_init(|| problem).clone())
@@ -218,7 +226,7 @@ impl CompiledSchema {
     fn get_or_compile(&self, schema: &RawValue) -> &Result<Checker, String> {
         self.checker.get_or_init(|| {
             if schema.get().len() > LARGEST_SCHEMA {
-                return Err(format!("it is larger than {LARGEST_SCHEMA} bytes"));
+                return Err(format!("it exceeds the limit of {LARGEST_SCHEMA} bytes"));
             }
             let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
             let cost = SchemaCost::measure(&schema)?;
@@ -239,15 +247,16 @@ impl Checker {
             return SchemaCheck::Checked(Vec::new());
         }
         if steps > LOCATED_STEPS {
-            // Matches that ran into their limit cannot be told from violations here.
+            // At this point, matches that reached the backtracking limit cannot be distinguished
+            // from violations.
             if self.cost.patterns.may_backtrack() {
                 return SchemaCheck::Skipped("a pattern took too long to match".to_owned());
             }
-            let reason = "does not match the schema, and is too large to say where";
+            let reason = "does not match the schema; the value is too large to locate the violations";
             return SchemaCheck::Checked(vec![SchemaViolation::new("", reason, Value::Null)]);
         }
         let repeat = if text.get().len() > REPEATED { ValueEcho::Nothing } else { ValueEcho::Arguments };
-        // A match that ran into its limit says nothing about the value.
+        // A match that reached the limit says nothing about the value.
         let is_decided = |error: &jsonschema::ValidationError<'_>| {
             !matches!(error.kind(), ValidationErrorKind::BacktrackLimitExceeded { .. })
         };
@@ -258,28 +267,28 @@ impl Checker {
     }
 }
 
-/// Parses a value, or says that it is none.
+/// Parses a value, or returns a violation if it is not valid JSON.
 fn parse_value(text: &RawValue) -> Result<Value, SchemaCheck> {
     serde_json::from_str(text.get()).map_err(|error| {
-        SchemaCheck::Checked(vec![SchemaViolation::new("", format!("cannot be read: {error}"), Value::Null)])
+        SchemaCheck::Checked(vec![SchemaViolation::new("", format!("invalid JSON: {error}"), Value::Null)])
     })
 }
 
-/// Whether compiling takes only a moment. Regular expressions can take longer.
+/// Returns whether compiling the schema is fast. Regular expressions can take longer.
 fn is_quick_to_compile(schema: &RawValue) -> bool {
     let text = schema.get();
     text.len() <= INLINE_SCHEMA && memchr::memmem::find(text.as_bytes(), b"\"pattern").is_none()
 }
 
-/// One way in which a value does not match a schema.
+/// One violation of a schema.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct SchemaViolation {
-    /// Where, as a JSON pointer; what is missing is pointed at where it should be.
+    /// The location as a JSON pointer. For a missing member, where it should be.
     pub pointer: String,
-    /// The same for people.
+    /// The location in readable form.
     pub field: String,
     pub reason: String,
-    /// What is there; nothing where it is missing or too large to repeat.
+    /// The value found. `null` if it is missing or too large to include.
     pub provided: Value,
 }
 
@@ -291,11 +300,18 @@ impl SchemaViolation {
     }
 
     pub fn message(&self) -> String {
-        if self.field.is_empty() { self.reason.clone() } else { format!("{}: {}", self.field, self.reason) }
+        let Self { field, reason, .. } = self;
+        // Other reasons have their own subject.
+        let is_predicate = ["is ", "must ", "does not "].iter().any(|start| reason.starts_with(start));
+        match field.as_str() {
+            "" => reason.clone(),
+            _ if is_predicate => format!("`{field}` {reason}"),
+            _ => format!("`{field}`: {reason}"),
+        }
     }
 }
 
-/// Whether a violation repeats what was given.
+/// Whether a violation includes the given value.
 #[derive(Clone, Copy)]
 enum ValueEcho {
     Arguments,

@@ -1,4 +1,5 @@
-//! What of the yard a front shows. Lists show nothing else, and names lead nowhere else.
+//! The part of the yard that a front shows. Lists are limited to it, and names are resolved only
+//! within it.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ pub enum YardScope {
     /// Everything.
     #[default]
     All,
-    /// Everything but these sources.
+    /// Everything except these sources.
     Without(Arc<[SourceName]>),
-    /// These sources and no others.
+    /// Only these sources.
     Only(Arc<[SourceName]>),
-    /// One source alone, as if one were talking to it: by its raw names.
+    /// A single source under its raw names, as if connected to it directly.
     Source(SourceName),
 }
 
@@ -28,7 +29,7 @@ impl YardScope {
         }
     }
 
-    /// The sources that are shown, where they are named one by one.
+    /// The sources that are shown, if they are listed individually.
     pub fn named_sources(&self) -> &[SourceName] {
         match self {
             Self::All | Self::Without(_) => &[],
@@ -37,7 +38,7 @@ impl YardScope {
         }
     }
 
-    /// The source whose raw names are used, where one is shown alone.
+    /// The source whose raw names are used, if a single source is shown.
     pub fn single_source(&self) -> Option<&SourceName> {
         match self {
             Self::Source(only) => Some(only),

@@ -1,8 +1,8 @@
-//! Text that must not be shown.
+//! Text that must not be displayed.
 
 use std::fmt;
 
-/// Text that must not be shown: neither in a log, nor in an error, nor by `Debug`.
+/// Text that must not appear in logs, errors or `Debug` output.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
@@ -11,7 +11,7 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one place that needs it.
+    /// Returns the text itself, for the one place that needs it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! What anything that offers tools, resources or prompts must be able to do.
+//! The interface of everything that offers tools, resources or prompts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,103 +25,107 @@ use crate::request::{ClientEra, EntryKind};
 use crate::status::SourceStatus;
 use crate::yard::Yard;
 
-/// Anything that offers tools, resources or prompts.
+/// A provider of tools, resources or prompts.
 pub trait Source: Send + Sync {
     fn name(&self) -> &SourceName;
 
-    /// How the yard names what this source offers. Native tools keep their plain name.
+    /// How the yard names the entries of this source. Native tools keep their plain name.
     fn prefix(&self) -> Prefix {
         Prefix::Source
     }
 
-    /// What is offered just now. As long as that is the same, hand out the same `Arc`: the yard then has nothing
-    /// to read. It asks while it holds its list of sources, so do not tell the [`SourceNotifier`] anything from in here.
+    /// Returns the current offer. Return the same `Arc` while the offer is unchanged, so that the
+    /// yard has nothing to read. The yard calls this while it holds its list of sources, so do not
+    /// use the [`SourceNotifier`] in here.
     fn offer(&self) -> Arc<SourceOffer>;
 
-    /// What is offered to clients of the legacy era, where that is something else, and is known.
+    /// Returns the offer to clients of the legacy era, if it differs and is known.
     fn legacy_offer(&self) -> Option<Arc<SourceOffer>> {
         None
     }
 
-    /// Finds out what clients of this era are offered, where that is still to be found out. Costs nothing otherwise.
+    /// Determines the offer to clients of this era, if it is not known yet. Free otherwise.
     fn discover_era(&self, _era: ClientEra) -> Option<BoxFuture<'_, ()>> {
         None
     }
 
-    /// How it is doing.
+    /// Returns the current status.
     fn status(&self) -> SourceStatus {
         SourceStatus::ready()
     }
 
-    /// Since when it has been starting for the first time; nothing once that is over. Every list asks this, so it
-    /// must cost nothing.
+    /// Returns when the source first started, until it has settled. Must be cheap, because every
+    /// list calls it.
     fn starting_since(&self) -> Option<Instant> {
         None
     }
 
-    /// Called once, when the yard takes the source in.
+    /// Called once, when the source is added to the yard.
     fn attach(&self, _feed: SourceNotifier) {}
 
-    /// Permissions that everything it will ever offer needs, known before it has said what that is. A source that
-    /// offers nothing is shown only to those who hold them.
+    /// Returns permissions that every entry will require, known before the source has listed any. A
+    /// source without entries is shown only to principals that have them.
     fn permissions(&self) -> &[String] {
         &[]
     }
 
-    /// The first subscriber to this resource is there. The source tells its [`SourceNotifier`] of updates from then on. Called
-    /// under a lock of the yard, as is `unwatch`: neither may wait, nor use the [`SourceNotifier`].
+    /// Called for the first subscriber to a resource. From then on the source reports updates to
+    /// its [`SourceNotifier`]. The yard calls this and `unwatch` under a lock: neither may block or
+    /// use the [`SourceNotifier`].
     fn watch(&self, _uri: &str) {}
 
-    /// The last subscriber to this resource is gone.
+    /// Called when the last subscriber to a resource is gone.
     fn unwatch(&self, _uri: &str) {}
 
-    /// Does something about its connection, in the background. A source without one has nothing to do.
+    /// Executes a command on the connection in the background. Sources without a connection do not
+    /// support this.
     fn manage(&self, _order: SourceCommand) -> Result<(), ManageError> {
         Err(ManageError::Unmanaged)
     }
 
-    /// What was said with it after the message of this number, oldest first, as far as it is kept.
+    /// Returns the messages exchanged after the message with this number, oldest first, as far as
+    /// they are stored.
     fn transcript(&self, _after: Option<u64>) -> Vec<TranscriptEntry> {
         Vec::new()
     }
 
-    /// Begins to log in to it, in the background, and gives back the address that a person has to open. Its status says
-    /// how that goes.
+    /// Starts a login in the background and returns the URL that the user has to open. The status
+    /// reports the progress.
     fn log_in(&self) -> BoxFuture<'_, Result<String, LoginError>> {
-        Box::pin(async { Err(LoginError::NothingToDo("it is no server that one logs in to".to_owned())) })
+        Box::pin(async { Err(LoginError::NothingToDo("this source does not support login".to_owned())) })
     }
 
-    /// Whether [`Source::render_error`] has anything to say.
+    /// Returns whether [`Source::render_error`] is implemented.
     fn renders_errors(&self) -> bool {
         false
     }
 
-    /// The yard has refused, stopped or lost a call of this tool. A source whose users expect every answer in a form
-    /// of its own gives that answer here; everybody else leaves it to the fronts.
+    /// Renders an error of the yard for a call of this tool, for sources whose users expect every
+    /// answer in a specific format. Other sources leave this to the fronts.
     fn render_error(&self, _tool: &str, _error: &HubError, _call: &CallRecord) -> Option<Outcome> {
         None
     }
 
-    /// Carries the call out. Dropping the future cancels it.
+    /// Executes the call. Dropping the future cancels it.
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>>;
 }
 
-/// A call on its way to the source, in the source's own names.
+/// A call to a source, in the source's own names.
 #[derive(Debug)]
 pub struct SourceCall {
     pub record: Arc<CallRecord>,
     pub target: SourceTarget,
     pub deadline: Deadline,
-    /// Cancelled when the caller cancels or goes away, and when the time is up.
+    /// Canceled when the caller cancels or disconnects, and when the deadline has passed.
     pub cancel: CancellationToken,
-    /// Headers of the caller's request that the configuration lets through, by lower-case name.
+    /// Headers of the caller's request that the configuration forwards, by lowercase name.
     pub headers: Vec<(String, String)>,
     pub meta: Option<Raw>,
     pub client: CallerChannel,
 }
 
 impl SourceCall {
-    /// A call that did not come through a yard, with all the time there is, whose caller wants nothing but the outcome.
+    /// A call made without a yard, with no time limit and a caller that only reads the outcome.
     pub fn new(id: ExecutionId, target: SourceTarget, principal: Principal) -> Self {
         Self {
             record: Arc::new(CallRecord::new(id, target.kind(), target.subject(), principal)),
@@ -135,7 +139,7 @@ impl SourceCall {
     }
 }
 
-/// What is asked of the source.
+/// The target of a call, in the source's own names.
 #[derive(Debug)]
 pub enum SourceTarget {
     Tool { name: String, arguments: Raw },
@@ -155,7 +159,7 @@ impl SourceTarget {
         }
     }
 
-    /// The source's own name of it, or its URI.
+    /// The source's own name of the target, or its URI.
     pub fn subject(&self) -> &str {
         match self {
             Self::Tool { name, .. } | Self::Prompt { name, .. } | Self::PromptCompletion { name, .. } => name,
@@ -164,37 +168,37 @@ impl SourceTarget {
     }
 }
 
-/// Everything that a source offers at one moment.
+/// Everything that a source offers at one point in time.
 #[derive(Default)]
 pub struct SourceOffer {
     pub tools: Vec<ToolOffer>,
     pub resources: Vec<ResourceOffer>,
     pub templates: Vec<TemplateOffer>,
     pub prompts: Vec<PromptOffer>,
-    /// Whether the source completes arguments.
+    /// Whether the source supports argument completion.
     pub supports_completion: bool,
-    /// The bytes that all this takes up, for as long as it is kept.
+    /// The bytes reserved for these definitions, for as long as they are stored.
     pub reserved: Option<DefinitionReservation>,
 }
 
-/// A tool as the source advertised it, and what the yard adds.
+/// A tool as advertised by the source, and the properties added by the yard.
 #[derive(Clone)]
 pub struct ToolOffer {
     pub definition: Raw,
-    /// All of these are needed to see and to call it.
+    /// All of these are required to see and to call the tool.
     pub permissions: Vec<String>,
-    /// Version, author, category, tags and whatever else the author wrote down.
+    /// Version, author, category, tags and other metadata from the author.
     pub metadata: Map<String, Value>,
     pub hooks: Vec<Arc<dyn Hooks>>,
     pub listing: ToolListing,
 }
 
-/// Whether a tool is on the list that every client reads whole.
+/// Whether a tool is part of the list that clients read as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolListing {
     #[default]
     Listed,
-    /// It takes up no room there; whoever searches finds it, and whoever knows its name calls it.
+    /// Not listed, to keep the list short. The tool can be found by searching and called by name.
     Unlisted,
 }
 
@@ -239,7 +243,7 @@ impl std::fmt::Debug for ToolOffer {
     }
 }
 
-/// A source's way to tell the yard that something changed.
+/// Notifies the yard of changes in a source.
 #[derive(Debug, Clone)]
 pub struct SourceNotifier {
     pub(crate) yard: std::sync::Weak<Yard>,
@@ -247,21 +251,21 @@ pub struct SourceNotifier {
 }
 
 impl SourceNotifier {
-    /// The offer is not what it was: the yard reads it again.
+    /// The offer changed: the yard reads it again.
     pub fn offer_changed(&self) {
         if let Some(yard) = self.yard.upgrade() {
             yard.refresh();
         }
     }
 
-    /// How the source is doing is not what it was.
+    /// The status changed.
     pub fn status_changed(&self) {
         if let Some(yard) = self.yard.upgrade() {
             yard.status_changed(&self.source);
         }
     }
 
-    /// Its process wrote a line to standard error.
+    /// The process of the source wrote a line to standard error.
     pub fn stderr(&self, line: &str) {
         if let Some(yard) = self.yard.upgrade() {
             let (source, at) = (self.source.clone(), std::time::SystemTime::now());
@@ -270,7 +274,7 @@ impl SourceNotifier {
         }
     }
 
-    /// The contents of a resource are not what they were.
+    /// The contents of a resource changed.
     pub fn resource_updated(&self, uri: &str) {
         if let Some(yard) = self.yard.upgrade() {
             let (source, uri) = (self.source.clone(), uri.to_owned());

@@ -1,4 +1,4 @@
-//! How a source is doing, in words that every front can show.
+//! The status of a source, in terms that every front can show.
 
 use tokio::time::Instant;
 
@@ -9,11 +9,11 @@ pub enum SourceState {
     Disabled,
     Starting,
     Ready,
-    /// It wants to know who we are first.
+    /// The source requires authentication first.
     NeedsAuthorization,
-    /// It will not be tried again by itself.
+    /// The source failed and will not be retried automatically.
     Failed,
-    /// It failed and will be tried again.
+    /// The source failed and will be retried.
     Retrying,
 }
 
@@ -21,7 +21,8 @@ impl SourceState {
     pub const ALL: [Self; 6] =
         [Self::Disabled, Self::Starting, Self::Ready, Self::NeedsAuthorization, Self::Failed, Self::Retrying];
 
-    /// For programs: REST, the control socket, metrics and JSON on the command line.
+    /// The machine-readable name, used by REST, the control socket, metrics and JSON output of the
+    /// command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -33,7 +34,7 @@ impl SourceState {
         }
     }
 
-    /// The same for people.
+    /// The human-readable name.
     pub fn label(self) -> &'static str {
         match self {
             Self::NeedsAuthorization => "needs authorization",
@@ -41,7 +42,7 @@ impl SourceState {
         }
     }
 
-    /// Also understands `backing_off`, which older yards say for `retrying`.
+    /// Parses a name. Accepts `backing_off`, which older yards send for `retrying`.
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "backing_off" => Some(Self::Retrying),
@@ -50,10 +51,11 @@ impl SourceState {
     }
 }
 
-/// How we stand with a source that may want to know who we are.
+/// How the yard is authenticated with a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthStatus {
-    /// There is nothing to log in to: it is no server over HTTP, or one that does not ask.
+    /// Login is not applicable: the source is not an HTTP server, or does not require
+    /// authentication.
     Unsupported,
     NotLoggedIn,
     BearerToken,
@@ -63,7 +65,8 @@ pub enum AuthStatus {
 impl AuthStatus {
     pub const ALL: [Self; 4] = [Self::Unsupported, Self::NotLoggedIn, Self::BearerToken, Self::OAuth];
 
-    /// For programs. The words are those of `auth_statuses` in the list that command-line assistants have.
+    /// The machine-readable name. The values are those of `auth_statuses` in the lists of
+    /// command-line assistants.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unsupported => "unsupported",
@@ -73,7 +76,7 @@ impl AuthStatus {
         }
     }
 
-    /// The same for people, where there is anything to say.
+    /// The human-readable name, if there is one.
     pub fn label(self) -> Option<&'static str> {
         match self {
             Self::Unsupported => None,
@@ -88,36 +91,37 @@ impl AuthStatus {
     }
 }
 
-/// One source at one moment.
+/// The status of a source at one point in time.
 #[derive(Debug, Clone)]
 pub struct SourceStatus {
     pub state: SourceState,
-    /// Why it is not ready, if it is not.
+    /// Why the source is not ready.
     pub reason: Option<String>,
-    /// What a person can do about that, where the reason does not say it.
+    /// What a user can do about it, if the reason does not say so.
     pub suggestion: Option<String>,
-    /// The last lines that its process wrote to standard error.
+    /// The last lines that the process wrote to standard error.
     pub stderr: Vec<String>,
-    /// What is odd about what it offers: things that were left out, or that somebody else offers too.
+    /// Problems with the offer, such as entries that were skipped or that another source offers as
+    /// well.
     pub warnings: Vec<String>,
     pub transport: Option<&'static str>,
-    /// The version of the protocol that is spoken with it.
+    /// The negotiated protocol version.
     pub version: Option<&'static str>,
     /// The era of that version: `legacy` or `modern`.
     pub era: Option<&'static str>,
     pub authorization: AuthStatus,
-    /// Who it says it is.
+    /// The name and version that the server reports.
     pub server_info: Option<Raw>,
-    /// Since when it is in this state.
+    /// When the source entered this state.
     pub since: Instant,
-    /// When it is tried again.
+    /// When the next attempt is made.
     pub retry_at: Option<Instant>,
-    /// Whether it has ever been ready, or failed: nobody waits for it any more.
+    /// Whether the source has ever been ready or failed. If so, lists no longer wait for it.
     pub startup_complete: bool,
 }
 
 impl SourceStatus {
-    /// For sources that are always there.
+    /// For sources that are always available.
     pub fn ready() -> Self {
         Self::new(SourceState::Ready, true)
     }

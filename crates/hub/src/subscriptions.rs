@@ -1,5 +1,5 @@
-//! Subscriptions to resources, counted by source and address: a source watches what somebody wants to hear of, and
-//! nothing longer than that.
+//! Resource subscriptions, counted by source and URI. A source watches a resource only while there
+//! is a subscriber.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +11,7 @@ use crate::scope::YardScope;
 use crate::yard::Yard;
 use parking_lot::{Mutex, MutexGuard};
 
-/// How many hold a subscription to each address of each source.
+/// Number of subscriptions per URI of each source.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriptionCounts {
     counts: Mutex<HashMap<SourceName, HashMap<Arc<str>, usize>>>,
@@ -23,8 +23,8 @@ impl SubscriptionCounts {
     }
 }
 
-/// One subscription to updates of a resource. Dropping it gives it back, and the last one that goes has the source stop
-/// watching.
+/// A subscription to updates of a resource. It ends when dropped; the source stops watching when
+/// the last one ends.
 #[derive(Debug)]
 pub struct ResourceSubscription {
     yard: Weak<Yard>,
@@ -33,7 +33,7 @@ pub struct ResourceSubscription {
 }
 
 impl ResourceSubscription {
-    /// Whether it is for this address of this source.
+    /// Returns whether the subscription is for this URI of this source.
     pub fn is_for(&self, source: &SourceName, uri: &str) -> bool {
         self.source == *source && &*self.uri == uri
     }
@@ -48,7 +48,7 @@ impl Drop for ResourceSubscription {
 }
 
 impl Yard {
-    /// Subscribes to the resource that this address leads to, if this principal may see it.
+    /// Subscribes to the resource with this URI, if it is visible to the principal.
     pub fn subscribe(
         self: &Arc<Self>,
         principal: &Principal,
@@ -58,7 +58,8 @@ impl Yard {
         let visibility = self.visibility(principal);
         let source = visibility.source_for_uri(uri, reach)?.clone();
         let uri: Arc<str> = uri.into();
-        // The source is told under the lock, so that it learns of beginnings and ends in the order of the counts.
+        // Called under the lock, so that the source sees starts and ends in the order of the
+        // counts.
         let mut held = self.subscriptions.lock();
         let count = held.entry(source.clone()).or_default().entry(Arc::clone(&uri)).or_default();
         *count += 1;
@@ -71,12 +72,12 @@ impl Yard {
         Some(ResourceSubscription { yard: Arc::downgrade(self), source, uri })
     }
 
-    /// How many addresses are subscribed to, over all sources.
+    /// Returns the number of subscribed URIs of all sources.
     pub fn subscribed_uri_count(&self) -> usize {
         self.subscriptions.lock().values().map(HashMap::len).sum()
     }
 
-    /// Tells a source that took the place of another what there are subscriptions to.
+    /// Forwards the existing subscriptions to a source that replaced another.
     pub(crate) fn resubscribe(&self, name: &SourceName) {
         let held = self.subscriptions.lock();
         if let (Some(addresses), Some(source)) = (held.get(name), self.source(name)) {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn twenty_thousand_that_come_and_go_leave_nothing_behind() {
+    fn twenty_thousand_subscriptions_leave_nothing_behind() {
         let db = ScriptedSource::echo("db", templates(&["db://{id}"]));
         let yard = yard(&[&db]);
         for number in 0..20_000 {
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_takes_the_place_of_another_watches_the_same() {
+    fn a_replacement_source_watches_the_same_resources() {
         let before = ScriptedSource::echo("db", templates(&["db://{id}"]));
         let yard = yard(&[&before]);
         let held = yard.subscribe(&Principal::owner(), &YardScope::All, "db://1").unwrap();
@@ -147,7 +148,8 @@ mod tests {
         yard.add(Arc::clone(&after) as Arc<dyn Source>);
         drop(held);
         assert_eq!(after.take_watch_log(), ["+db://1", "-db://1"]);
-        // A source that went away takes nothing with it, and one that outlives the yard is left alone.
+        // The subscription survives a removed source, and a source that outlives the yard is not
+        // called.
         let held = yard.subscribe(&Principal::owner(), &YardScope::All, "db://2").unwrap();
         yard.remove(after.name());
         drop(yard);
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_subscribes_to_what_they_may_not_see() {
+    fn subscribing_requires_that_the_resource_is_visible() {
         let mut offer = templates(&["db://{id}"]);
         offer.templates[0].permissions = vec!["read".to_owned()];
         let db = ScriptedSource::echo("db", offer);

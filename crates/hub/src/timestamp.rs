@@ -1,4 +1,4 @@
-//! Points in time as RFC 3339 writes them, so that records, answers and settings agree on the form.
+//! Points in time in RFC 3339 format, so that records, responses and settings use the same format.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 
-/// A point in time. Written in UTC with milliseconds: `2024-01-15T10:30:00.000Z`.
+/// A point in time, written in UTC with milliseconds: `2024-01-15T10:30:00.000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(pub SystemTime);
 
@@ -15,7 +15,7 @@ impl Timestamp {
         Self(SystemTime::now())
     }
 
-    /// Whether this lies in the past.
+    /// Returns whether this time is in the past.
     pub fn is_past(self) -> bool {
         self.0 <= SystemTime::now()
     }
@@ -27,9 +27,9 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The text is no time of RFC 3339.
+/// The text is not an RFC 3339 time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a time is written like 2027-01-31T12:00:00Z, or with an offset such as +02:00")]
+#[error("expected an RFC 3339 time such as 2027-01-31T12:00:00Z or 2027-01-31T12:00:00+02:00")]
 pub struct InvalidTimestamp;
 
 impl FromStr for Timestamp {
@@ -37,7 +37,7 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
         let read = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
-        // Nothing here is from before that, and not every clock can say it.
+        // Earlier times do not occur here, and not every clock can represent them.
         if read.timestamp() < 0 { Err(InvalidTimestamp) } else { Ok(Self(read.into())) }
     }
 }

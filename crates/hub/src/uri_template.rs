@@ -1,19 +1,20 @@
-//! URI templates (RFC 6570) read backwards: does this URI come from that template, and with which values?
+//! Matching of URIs against URI templates (RFC 6570): whether a URI can be an expansion of a
+//! template, and with which values.
 
 use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-/// Templates and URIs come from strangers: longer ones match nothing.
+/// Templates and URIs are untrusted. Longer ones do not match.
 const LONGEST: usize = 4096;
-/// No more variables than anybody writes by hand.
+/// Maximum number of variables. Hand-written templates have fewer.
 const MOST_VALUES: usize = 64;
 
-/// A template cut into pieces once.
+/// A parsed template.
 #[derive(Debug, Clone)]
 pub struct UriTemplate {
     pieces: Result<Vec<TemplatePart>, &'static str>,
-    /// What every address of it begins with.
+    /// The literal text that every expansion starts with.
     prefix: String,
     literal_bytes: usize,
     catch_alls: usize,
@@ -30,7 +31,7 @@ enum TemplatePart {
     Query(Vec<String>),
 }
 
-/// How far one value may reach.
+/// How far one value may extend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VariableSpan {
     Segment,
@@ -39,10 +40,10 @@ enum VariableSpan {
 }
 
 impl UriTemplate {
-    /// Cuts a template into pieces. One that is too long to be meant matches nothing: see [`Self::problem`].
+    /// Parses a template. A template that is too long matches nothing: see [`Self::problem`].
     pub fn parse(template: &str) -> Self {
         if template.len() > LONGEST {
-            let pieces = Err("it is too long to be matched");
+            let pieces = Err("it is too long to match");
             return Self { pieces, prefix: String::new(), literal_bytes: 0, catch_alls: 0 };
         }
         let pieces = parse_parts(template);
@@ -53,36 +54,38 @@ impl UriTemplate {
         let catch_alls = pieces.iter().filter(is_catch_all).count();
         let values = pieces.iter().map(|piece| piece.names().len()).sum::<usize>();
         let pieces =
-            if values > MOST_VALUES { Err("it has too many variables to be matched") } else { Ok(pieces) };
+            if values > MOST_VALUES { Err("it has too many variables to match") } else { Ok(pieces) };
         Self { pieces, prefix, literal_bytes, catch_alls }
     }
 
-    /// The literal text that every address of it begins with; empty where it begins with a variable.
+    /// The literal text that every expansion starts with. Empty if the template starts with a
+    /// variable.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// How much literal text it has, wherever that stands.
+    /// The total length of the literal text.
     pub fn literal_bytes(&self) -> usize {
         self.literal_bytes
     }
 
-    /// How many of its variables can stand for any text, slashes included.
+    /// The number of variables that can match any text, including slashes.
     pub fn catch_alls(&self) -> usize {
         self.catch_alls
     }
 
-    /// Whether this URI can come from the template.
+    /// Returns whether this URI can be an expansion of the template.
     pub fn matches(&self, uri: &str) -> bool {
         uri.starts_with(&self.prefix) && self.extract_values(uri).is_some()
     }
 
-    /// Why no URI comes from this template, if that is so.
+    /// Why the template matches no URI, if that is the case.
     pub fn problem(&self) -> Option<&'static str> {
         self.pieces.as_ref().err().copied()
     }
 
-    /// The values that make this URI out of the template, percent-decoded; `None` if nothing does.
+    /// Returns the percent-decoded values that expand the template to this URI, or `None` if there
+    /// are none.
     pub fn extract_values(&self, uri: &str) -> Option<Vec<(String, String)>> {
         if uri.len() > LONGEST {
             return None;
@@ -173,8 +176,9 @@ fn parse_expression(expression: &str) -> Vec<TemplatePart> {
     pieces
 }
 
-/// Every value is the shortest that lets the rest fit. Which places let it fit is worked out from the end, once
-/// per piece and place, so that no template and no URI takes more than the product of their lengths.
+/// Finds the shortest value of each variable for which the rest matches. The possible positions are
+/// computed from the end, once per part and position, so that matching never takes more than the
+/// product of both lengths.
 fn match_parts(pieces: &[TemplatePart], uri: &str) -> Option<Vec<(String, String)>> {
     let mut steps: Vec<Vec<Option<usize>>> = Vec::with_capacity(pieces.len());
     let mut fits: Vec<bool> = (0..=uri.len()).map(|at| at == uri.len()).collect();
@@ -204,7 +208,8 @@ fn match_parts(pieces: &[TemplatePart], uri: &str) -> Option<Vec<(String, String
     (at == uri.len()).then_some(values)
 }
 
-/// For every place in the URI: where the piece ends if it begins there, provided that the rest fits behind it.
+/// For every position in the URI: where the part ends if it starts there, provided that the rest
+/// matches.
 fn literal_ends(text: &str, uri: &str, fits: &[bool]) -> Vec<Option<usize>> {
     let end = |at: usize| (uri.as_bytes()[at..].starts_with(text.as_bytes())).then_some(at + text.len());
     (0..=uri.len()).map(|at| end(at).filter(|end| fits[*end])).collect()
@@ -225,7 +230,7 @@ fn variable_ends(span: VariableSpan, uri: &str, fits: &[bool]) -> Vec<Option<usi
     ends
 }
 
-/// The query is the last piece: its pairs reach to the end of the URI, or there are none.
+/// The query is the last part: its pairs extend to the end of the URI, or there are none.
 fn query_ends(names: &[String], uri: &str) -> Vec<Option<usize>> {
     let mut ends = vec![None; uri.len() + 1];
     ends[uri.len()] = Some(uri.len());
@@ -243,7 +248,7 @@ fn query_ends(names: &[String], uri: &str) -> Vec<Option<usize>> {
     ends
 }
 
-/// The pairs of a query with its leading `?` or `&`.
+/// Splits a query with its leading `?` or `&` into pairs.
 fn pairs(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let list = query.strip_prefix(['?', '&']).map(|list| list.split('&'));
     list.into_iter().flatten().map(|pair| pair.split_once('=').unwrap_or((pair, "")))
@@ -306,16 +311,16 @@ mod tests {
         let query = format!("s://{{+x}}{{?{}}}", "a,".repeat(60));
         let found = UriTemplate::parse(&query).extract_values(&format!("s://x{}", "&a".repeat(2000)));
         assert_eq!(found.map(|values| values.len()), Some(2001));
-        // Backtracking would need longer than the universe has; the bound only has to tell the two apart.
+        // Backtracking would practically never finish, so the bound can be generous.
         assert!(began.elapsed() < std::time::Duration::from_secs(5));
     }
 
     #[test]
-    fn what_is_too_long_to_be_meant_matches_nothing_and_says_why() {
+    fn templates_over_the_limits_match_nothing_and_report_why() {
         let deep = UriTemplate::parse(&"{a}".repeat(super::MOST_VALUES + 1));
-        assert_eq!(deep.problem(), Some("it has too many variables to be matched"));
+        assert_eq!(deep.problem(), Some("it has too many variables to match"));
         let long = UriTemplate::parse(&"a".repeat(super::LONGEST + 1));
-        assert_eq!(long.problem(), Some("it is too long to be matched"));
+        assert_eq!(long.problem(), Some("it is too long to match"));
         assert_eq!(long.extract_values(&"a".repeat(super::LONGEST + 1)), None);
         let any = UriTemplate::parse("{+a}");
         assert_eq!((any.problem(), any.extract_values(&"a".repeat(super::LONGEST + 1))), (None, None));

@@ -1,18 +1,18 @@
-//! Which of two versions is the newer one. Authors write what they like: what is nearly a semantic version is ordered as
-//! one, and anything else comes after it, by its text.
+//! Ordering of versions. Authors may write any text: versions close to semantic versions are
+//! ordered as such, and other texts follow them in text order.
 
 use std::cmp::Ordering;
 
 use semver::Prerelease;
 
-/// The order of two versions. Build metadata (`+…`) does not count.
+/// Compares two versions. Build metadata (`+…`) is ignored.
 pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     VersionKey::parse(a).cmp(&VersionKey::parse(b))
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum VersionKey<'a> {
-    /// A release may have any number of parts; the crate insists on three.
+    /// A release may have any number of parts, but the crate requires three.
     Semantic(Vec<u64>, Prerelease),
     Other(&'a str),
 }
@@ -31,7 +31,7 @@ impl<'a> VersionKey<'a> {
     }
 }
 
-/// `01` as `1`: dates have such parts, and the crate refuses them.
+/// Normalizes `01` to `1`: dates contain such parts, and the crate rejects them.
 fn strip_leading_zeros(part: &str) -> String {
     part.parse().map_or_else(|_| part.to_owned(), |number: u64| number.to_string())
 }

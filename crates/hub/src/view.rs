@@ -1,4 +1,5 @@
-//! What of the catalog one caller sees. Lists are made from a view, never from the catalog itself.
+//! The part of the catalog that one caller sees. Lists are created from a view, never from the
+//! catalog itself.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::principal::Principal;
 use crate::scope::YardScope;
 use crate::visibility::CatalogEntry;
 
-/// The part of one catalog that a principal may see, of all sources or of some.
+/// The part of a catalog that a principal may see, for all or some sources.
 #[derive(Debug, Clone)]
 pub struct CatalogView {
     catalog: Arc<Catalog>,
@@ -17,7 +18,7 @@ pub struct CatalogView {
     callers: CallerAccess,
 }
 
-/// Whether there are callers for whom there are other things than for the rest.
+/// Whether some callers see other entries than the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallerAccess {
     Uniform,
@@ -31,7 +32,7 @@ impl CatalogView {
         Self { catalog, principal, scope: YardScope::All, callers }
     }
 
-    /// The same in a yard with such callers.
+    /// Marks the view as part of a yard with such callers.
     #[must_use]
     pub(crate) fn with_caller_access(mut self, callers: CallerAccess) -> Self {
         if callers == CallerAccess::Restricted {
@@ -40,7 +41,7 @@ impl CatalogView {
         self
     }
 
-    /// The same, of a part of the yard.
+    /// Limits the view to a part of the yard.
     #[must_use]
     pub fn with_scope(mut self, reach: YardScope) -> Self {
         self.scope = reach;
@@ -51,7 +52,7 @@ impl CatalogView {
         &self.catalog
     }
 
-    /// Whether somebody else may see other lists than these.
+    /// Returns whether another principal may see different lists.
     pub fn is_private(&self) -> bool {
         self.callers == CallerAccess::Restricted || self.catalog.has_permissions()
     }
@@ -60,7 +61,7 @@ impl CatalogView {
         self.catalog.tools().iter().filter(|tool| self.is_visible(&tool.source, &***tool))
     }
 
-    /// Of resources with one address, the one that answers for it where this principal asks.
+    /// Of several resources with the same URI, returns the one that serves this principal.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<ResourceEntry>> {
         let hidden = self.catalog.hidden_resources().iter().filter(|resource| self.owns_uri(resource));
         let all = self.catalog.resources().iter().chain(hidden);

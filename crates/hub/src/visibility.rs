@@ -1,5 +1,5 @@
-//! What a principal can see: of what is offered, of the sources, and of the calls of others. Every list of every front
-//! asks here, and no front has a rule of its own. `docs/access.md` states the rule for operators.
+//! What a principal can see: entries, sources, and calls of others. Every list of every front uses
+//! this module, and no front has rules of its own. `docs/concepts/access.md` states the rules for operators.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use crate::{MANAGE, OBSERVE};
 #[cfg(test)]
 mod tests;
 
-/// Rows of the history that are read at once while those that a principal may see are looked for.
+/// Number of history rows to read at a time when searching for visible calls.
 const HISTORY_PAGE: usize = 500;
 
-/// What one principal can see of one yard, by the catalog of one moment.
+/// What one principal can see of a yard, based on the catalog at one point in time.
 #[derive(Debug, Clone)]
 pub struct Visibility {
     catalog: Arc<Catalog>,
     principal: Principal,
 }
 
-/// Who made a call and what it was of, as far as that decides who may see it.
+/// The caller and target of a call, as far as they determine who may see it.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordedCall<'a> {
     pub principal: &'a str,
     pub kind: EntryKind,
-    /// The full name, or the raw one where the source was served alone; of a resource its address.
+    /// The full name, or the raw name if the source was served alone. For a resource, its URI.
     pub subject: &'a str,
-    /// Nothing where the name led nowhere.
+    /// `None` if the name was unknown.
     pub source: Option<&'a str>,
 }
 
@@ -51,15 +51,16 @@ impl<'a> From<&'a PastCall> for RecordedCall<'a> {
     }
 }
 
-/// Anything that a source offers.
+/// Any entry that a source offers.
 pub trait CatalogEntry {
-    /// Whether the principal's lists of servers and tools include it. To others it is unknown.
+    /// Returns whether the allow list of the principal includes the entry. Otherwise it is unknown
+    /// to the principal.
     fn is_accessible_to(&self, principal: &Principal) -> bool;
 
-    /// All of these are needed to see and to use it.
+    /// All of these are required to see and to use the entry.
     fn needed_permissions(&self) -> &[String];
 
-    /// Whether lists show it to this principal.
+    /// Returns whether lists show the entry to this principal.
     fn is_visible_to(&self, principal: &Principal) -> bool {
         self.is_accessible_to(principal)
             && principal.first_missing_permission(self.needed_permissions()).is_none()
@@ -92,8 +93,8 @@ impl Visibility {
         Self { catalog, principal }
     }
 
-    /// Whether the principal's lists include something of this source, or could once it offers anything. A source
-    /// outside the lists does not exist for the principal.
+    /// Returns whether the allow list includes an entry of this source, or could include one once
+    /// the source offers any. A source outside the list does not exist for the principal.
     pub fn can_access_source(&self, source: &SourceName) -> bool {
         let lists = self.principal.allow_list();
         if !self.principal.can_access_source(source) {
@@ -107,8 +108,9 @@ impl Visibility {
         offered.iter().any(|tool| tool.is_accessible_to(&self.principal))
     }
 
-    /// Whether the source, its status and its failures are shown. `observe` and `manage` show every source inside the
-    /// lists; otherwise something of it must be visible or, where it offers nothing, its own permissions be held.
+    /// Returns whether the source, its status and its failures are shown. `observe` and `manage`
+    /// show every source within the allow list. Otherwise an entry of it must be visible or, if it
+    /// has none, the principal must hold the permissions of the source.
     pub fn sees_source(&self, source: &SourceName) -> bool {
         if !self.can_access_source(source) {
             return false;
@@ -122,18 +124,20 @@ impl Visibility {
         }
     }
 
-    /// Whether what was said with the source, and what it wrote to standard error, may be read.
+    /// Returns whether the transcript and the standard error output of the source may be read.
     pub fn observes_source(&self, source: &SourceName) -> bool {
         self.principal.has_permission(OBSERVE) && self.can_access_source(source)
     }
 
-    /// Whether a change of what these sources offer is announced, where a front shows so much of the yard.
+    /// Returns whether a change in the offer of these sources is announced to a front with this
+    /// scope.
     pub fn sees_changes(&self, sources: &[SourceName], reach: &YardScope) -> bool {
         sources.iter().any(|source| reach.covers(source) && self.sees_changes_of(source))
     }
 
-    /// Whether a change of what this source offers is announced. Depends on nothing that the source offers just now:
-    /// whoever saw its last tool go must be told.
+    /// Returns whether a change in the offer of this source is announced. This does not depend on
+    /// the current offer: a client that saw the last tool of a source must learn that it was
+    /// removed.
     pub fn sees_changes_of(&self, source: &SourceName) -> bool {
         let lists = self.principal.allow_list();
         let inside = self.principal.can_access_source(source)
@@ -144,29 +148,33 @@ impl Visibility {
         inside && (self.principal.has_permission(OBSERVE) || self.holds_permissions_of(source))
     }
 
-    /// The source whose resource or template answers for this address, where the principal may see that.
+    /// Returns the source whose resource or template serves this URI, if it is visible to the
+    /// principal.
     pub fn source_for_uri(&self, uri: &str, reach: &YardScope) -> Option<&SourceName> {
         let holder = self.catalog.match_uri(uri, &self.principal, reach)?;
         self.principal.first_missing_permission(holder.permissions()).is_none().then(|| holder.source())
     }
 
-    /// Whether the principal may be told that this source updated this address.
+    /// Returns whether the principal may be notified that this source updated this URI.
     pub fn sees_update(&self, source: &SourceName, uri: &str) -> bool {
         let reach = YardScope::Source(source.clone());
         self.source_for_uri(uri, &reach).is_some()
     }
 
-    /// Whether a call, under way or over, is shown: one's own always, others' with `observe` inside one's lists.
+    /// Returns whether a running or finished call is shown. Own calls always are; calls of others
+    /// require `observe` and must be within the allow list.
     pub fn sees_call(&self, call: &RecordedCall<'_>) -> bool {
         self.is_own(call) || (self.principal.has_permission(OBSERVE) && self.can_access_call(call))
     }
 
-    /// Whether the principal may stop a call: its own always, others' with `manage` inside its lists.
+    /// Returns whether the principal may cancel a call. Own calls always; calls of others require
+    /// `manage` and must be within the allow list.
     pub fn may_stop_call(&self, call: &RecordedCall<'_>) -> bool {
         self.is_own(call) || (self.principal.has_permission(MANAGE) && self.can_access_call(call))
     }
 
-    /// Whether a counter of calls is shown, by the names that the tally has for source and tool. Needs `observe`.
+    /// Returns whether a call counter is shown, by its source and tool names in the metrics.
+    /// Requires `observe`.
     pub fn sees_counter(&self, source: &str, tool: &str) -> bool {
         if !self.principal.has_permission(OBSERVE) {
             return false;
@@ -176,27 +184,28 @@ impl Visibility {
         }
         let lists = self.principal.allow_list();
         match (source, tool) {
-            // These two stand for calls of several sources, or of none.
+            // These two names stand for calls of several sources, or of none.
             ("" | OTHER, _) => false,
             (source, "") => lists.allows_non_tools(source),
             (source, tool) => lists.allows_tool(source, tool),
         }
     }
 
-    /// Whether numbers over all calls of a source are shown. They would tell of tools outside a list of tools.
+    /// Returns whether totals over all calls of a source are shown. They would reveal tools outside
+    /// a tool allow list.
     pub fn sees_totals(&self, source: &str) -> bool {
         self.sees_counter(source, "") && self.principal.allow_list().tools.is_none()
     }
 
-    /// Whether a line of the yard's own log is shown. One that names no source may be about anything, so principals
-    /// with lists are not shown it.
+    /// Returns whether a line of the yard's own log is shown. A line that names no source may be
+    /// about anything, so it is hidden from principals with an allow list.
     pub fn sees_log_line(&self, source: Option<&str>) -> bool {
         let inside = |source: &str| self.can_access_source(&SourceName::new(source));
         self.principal.has_permission(OBSERVE)
             && (!self.principal.is_restricted() || source.is_some_and(inside))
     }
 
-    /// The latest calls of a history that fit the query and that the principal may see.
+    /// Returns the latest calls of a history that match the query and are visible to the principal.
     pub async fn recent_calls(
         &self,
         history: &dyn History,
@@ -221,7 +230,7 @@ impl Visibility {
             let is_whole = page.len() >= query.limit;
             found.extend(page.into_iter().filter(|call| self.sees_call(&call.into())));
             match last {
-                // A history that does not move on has no more to tell.
+                // A history whose cursor does not advance has no more calls.
                 Some(mark) if is_whole && found.len() < wanted && query.after != Some(mark) => {
                     query.after = Some(mark);
                 }
@@ -232,7 +241,7 @@ impl Visibility {
         Ok(found)
     }
 
-    /// Leaves out warnings that name a source which the principal does not see.
+    /// Removes warnings that mention a source that the principal does not see.
     pub fn hide_warnings_about_others(&self, status: &mut SourceStatus) {
         let hidden = |text: &String| {
             self.catalog.source_in_warning(text).is_some_and(|other| !self.sees_source(other))
@@ -248,7 +257,8 @@ impl Visibility {
         if !self.principal.is_restricted() {
             return true;
         }
-        // What somebody typed may be the name of something that this principal must not learn of.
+        // A name that a caller typed may belong to an entry that this principal must not learn
+        // about.
         let Some(source) = call.source else { return false };
         let lists = self.principal.allow_list();
         match call.kind {
@@ -257,7 +267,8 @@ impl Visibility {
         }
     }
 
-    /// The full name of a tool by what a record calls it, which is the raw name where the source was served alone.
+    /// Returns the full name of a tool from the name in a record, which is the raw name if the
+    /// source was served alone.
     fn full_name<'a>(&self, source: &str, subject: &'a str) -> Cow<'a, str> {
         let source = SourceName::new(source);
         if self.catalog.tool_by_full_name(subject).is_some_and(|tool| tool.source == source) {
@@ -270,7 +281,8 @@ impl Visibility {
         if subject.starts_with(&prefix) { Cow::Borrowed(subject) } else { Cow::Owned(prefix + subject) }
     }
 
-    /// Whether a tool of this source could be on a list, by what the full names of its tools begin with.
+    /// Returns whether a tool of this source could be on an allow list, based on the prefix of its
+    /// tools.
     fn could_offer(&self, source: &SourceName, globs: &[Glob]) -> bool {
         let plain = self.catalog.source(source).is_some_and(|source| source.prefix() == Prefix::Plain);
         let prefix = if plain { String::new() } else { source.prefix() };
@@ -284,12 +296,12 @@ impl Visibility {
 }
 
 impl Yard {
-    /// What this principal can see of the yard as it is now.
+    /// Returns what this principal can see of the yard at the moment.
     pub fn visibility(&self, principal: &Principal) -> Visibility {
         Visibility::new(self.catalog(), principal.clone())
     }
 
-    /// How the sources are doing that this principal sees, in the order of the yard.
+    /// Returns the status of the sources that this principal sees, in the order of the yard.
     pub fn statuses_for(&self, principal: &Principal) -> Vec<(SourceName, SourceStatus)> {
         let visibility = self.visibility(principal);
         let mut statuses = self.statuses();
@@ -300,7 +312,7 @@ impl Yard {
         statuses
     }
 
-    /// How one source is doing, if this principal sees it.
+    /// Returns the status of one source, if this principal sees it.
     pub fn status_for(&self, principal: &Principal, name: &SourceName) -> Option<SourceStatus> {
         let visibility = self.visibility(principal);
         let mut status = self.status(name).filter(|_| visibility.sees_source(name))?;

@@ -1,4 +1,4 @@
-//! The yard: the running set of sources and the catalog made of them.
+//! The yard: the running set of sources and their catalog.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -36,7 +36,8 @@ use crate::view::{CallerAccess, CatalogView};
 /// The running set of sources.
 pub struct Yard {
     catalog: ArcSwap<Catalog>,
-    /// What clients of the legacy era are offered; the same catalog as long as no source makes a difference.
+    /// The catalog for clients of the legacy era. The same as the other catalog as long as no
+    /// source differs.
     legacy: ArcSwap<Catalog>,
     sources: Mutex<Vec<Arc<dyn Source>>>,
     limiters: Mutex<HashMap<LimiterKey, Arc<ConcurrencyLimiter>>>,
@@ -51,29 +52,29 @@ pub struct Yard {
     metrics: CallMetrics,
     pub(crate) subscriptions: SubscriptionCounts,
     restricted: AtomicBool,
-    /// How many refreshes were asked for, and up to which of them the catalog is current.
+    /// The number of requested refreshes, and the last one that the catalog includes.
     refreshes_requested: AtomicU64,
     refreshes_served: AtomicU64,
     status: Notify,
 }
 
-/// What a yard is made with.
+/// The components of a yard.
 #[derive(Default)]
 pub struct YardSettings {
     pub limits: YardLimits,
-    /// Hooks around every tool of every source, in order.
+    /// Hooks for every tool of every source, in order.
     pub hooks: Vec<Arc<dyn Hooks>>,
-    /// Who keeps a record of every call, if anybody does.
+    /// Records every call, if set.
     pub recorder: Option<Arc<dyn Recorder>>,
-    /// Where past calls are read from, if they are kept.
+    /// Where past calls are read from, if they are stored.
     pub history: Option<Arc<dyn History>>,
-    /// What is hidden in records, transcripts and the texts of sources.
+    /// What is redacted in records, transcripts and texts of sources.
     pub redaction: Redaction,
-    /// What each principal holds; yards of one process share it.
+    /// The quota accounts, shared by all yards of a process.
     pub quotas: Arc<Quotas>,
 }
 
-/// Whose calls share a number of places.
+/// What a concurrency limiter applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum LimiterKey {
     Caller(Arc<str>),
@@ -81,7 +82,7 @@ pub(crate) enum LimiterKey {
     Source(SourceName),
 }
 
-/// Above this many, places that nobody holds or waits for are forgotten.
+/// If there are more limiters than this, unused ones are removed.
 const MANY_PLACES: usize = 1_000;
 
 impl Yard {
@@ -108,22 +109,22 @@ impl Yard {
         })
     }
 
-    /// Where past calls are read from, if they are kept.
+    /// Where past calls are read from, if they are stored.
     pub fn history(&self) -> Option<&Arc<dyn History>> {
         self.history.as_ref()
     }
 
-    /// What is hidden in everything that the yard keeps or shows beside the answers to calls.
+    /// What is redacted in everything that the yard stores or shows, except results of calls.
     pub fn redaction(&self) -> &Redaction {
         &self.redaction
     }
 
-    /// How many records of calls could not be kept; nothing if none are to be.
+    /// The number of call records that were lost. `None` if calls are not recorded.
     pub fn lost_records(&self) -> Option<u64> {
         self.recorder.as_ref().map(|recorder| recorder.lost_records())
     }
 
-    /// A yard with these sources and nothing out of the ordinary.
+    /// Creates a yard with these sources and default settings.
     pub fn with_sources(sources: impl IntoIterator<Item = Arc<dyn Source>>) -> Arc<Self> {
         let yard = Self::new(YardSettings::default());
         for source in sources {
@@ -132,8 +133,8 @@ impl Yard {
         yard
     }
 
-    /// Takes a source in. One of the same name is replaced in its place; calls of the old one that hang do not
-    /// take up places of the new one.
+    /// Adds a source. A source with the same name is replaced in its position; hanging calls of the
+    /// old one do not hold permits of the new one.
     pub fn add(self: &Arc<Self>, source: Arc<dyn Source>) {
         let name = source.name().clone();
         source.attach(SourceNotifier { yard: Arc::downgrade(self), source: name.clone() });
@@ -150,7 +151,7 @@ impl Yard {
         self.status_changed(&name);
     }
 
-    /// Takes a source away; calls that are under way finish.
+    /// Removes a source. Calls in progress finish.
     pub fn remove(&self, name: &SourceName) {
         self.lock_sources().retain(|source| source.name() != name);
         self.remove_limiters(name);
@@ -158,12 +159,13 @@ impl Yard {
         self.status_changed(name);
     }
 
-    /// Reads every source's offer again and tells watchers what changed. When many sources change at once, one
-    /// reading serves all that asked before it began.
+    /// Reads the offer of every source again and notifies watchers of changes. If many sources
+    /// change at the same time, one refresh serves all requests that were made before it started.
     pub fn refresh(&self) {
         let ours = self.refreshes_requested.fetch_add(1, Ordering::SeqCst) + 1;
         let (change, sources) = {
-            // Under the lock, so that a slower refresh cannot put an older catalog in place of a newer one.
+            // Under the lock, so that a slower refresh cannot replace a newer catalog with an older
+            // one.
             let sources = self.lock_sources();
             if self.refreshes_served.load(Ordering::SeqCst) >= ours {
                 return;
@@ -179,7 +181,7 @@ impl Yard {
                 true => Arc::new(legacy_before.rebuild(&sources, ClientEra::Legacy)),
                 false => Arc::clone(&now),
             };
-            // While there is no difference, this is the change that is known already.
+            // While both catalogs are the same, the change is already known.
             let apart = !(Arc::ptr_eq(&legacy, &now) && Arc::ptr_eq(&legacy_before, &before));
             let of_legacy =
                 if apart { legacy.change_since(&legacy_before) } else { CatalogChange::default() };
@@ -202,12 +204,12 @@ impl Yard {
         }
     }
 
-    /// The catalog as it is now. It never changes; later ones replace it.
+    /// Returns the current catalog. It is immutable; later catalogs replace it.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    /// The catalog of what clients of this era are offered.
+    /// Returns the catalog for clients of this era.
     pub fn catalog_for_era(&self, era: ClientEra) -> Arc<Catalog> {
         match era {
             ClientEra::Newest => self.catalog(),
@@ -215,20 +217,21 @@ impl Yard {
         }
     }
 
-    /// What this principal may see of it.
+    /// Returns the part of the catalog that this principal may see.
     pub fn view(&self, principal: &Principal) -> CatalogView {
         self.view_for_era(principal, ClientEra::Newest)
     }
 
-    /// What this principal may see of it with a client of this era.
+    /// Returns the part of the catalog that this principal may see with a client of this era.
     pub fn view_for_era(&self, principal: &Principal, era: ClientEra) -> CatalogView {
         let restricted = self.restricted.load(Ordering::Relaxed);
         let callers = if restricted { CallerAccess::Restricted } else { CallerAccess::Uniform };
         CatalogView::new(self.catalog_for_era(era), principal.clone()).with_caller_access(callers)
     }
 
-    /// Has the sources within reach find out what they offer to clients of this era, and waits for that at most this
-    /// long. Whoever is slower goes on, and shows what it offers to others meanwhile.
+    /// Lets the sources within the scope determine their offer for clients of this era, and waits
+    /// at most this long. Slower sources continue in the background and show their general offer
+    /// until then.
     pub async fn discover_era(&self, era: ClientEra, reach: &YardScope, longest: Duration) {
         if era == ClientEra::Newest {
             return;
@@ -241,12 +244,13 @@ impl Yard {
         }
     }
 
-    /// Some callers are given less than others: from now on no list says that it is the same for everybody.
+    /// Marks that some callers see less than others. From now on no list is marked as shared by all
+    /// callers.
     pub fn mark_callers_restricted(&self) {
         self.restricted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is a source of this name.
+    /// Returns whether there is a source with this name.
     pub fn has_source(&self, name: &SourceName) -> bool {
         self.lock_sources().iter().any(|source| source.name() == name)
     }
@@ -259,7 +263,7 @@ impl Yard {
         self.lock_sources().iter().map(|source| source.name().clone()).collect()
     }
 
-    /// How every source is doing, in the order of the yard.
+    /// Returns the status of every source, in the order of the yard.
     pub fn statuses(&self) -> Vec<(SourceName, SourceStatus)> {
         let catalog = self.catalog();
         let status = |source: &Arc<dyn Source>| {
@@ -268,22 +272,23 @@ impl Yard {
         self.lock_sources().iter().map(status).collect()
     }
 
-    /// How one source is doing, if there is one of this name.
+    /// Returns the status of one source, if it exists.
     pub fn status(&self, name: &SourceName) -> Option<SourceStatus> {
         self.source(name).map(|source| self.status_with_warnings(&self.catalog(), &*source))
     }
 
-    /// Whether every source has started or failed to: the lists are whole.
+    /// Returns whether every source has started or failed, so that the lists are complete.
     pub fn is_startup_complete(&self) -> bool {
         self.lock_sources().iter().all(|source| source.starting_since().is_none())
     }
 
-    /// Waits for sources that are still starting, for each at most this long since it began.
+    /// Waits for sources that are still starting, each at most this long after its start.
     pub async fn wait_for_startup(&self, longest: Duration) {
         self.wait_for_startup_or(longest, || false).await;
     }
 
-    /// The same, but no longer than until this is enough, which is asked again whenever a source's status changes.
+    /// Like [`Self::wait_for_startup`], but returns early when the condition holds. The condition
+    /// is checked whenever the status of a source changes.
     pub async fn wait_for_startup_or(&self, longest: Duration, enough: impl Fn() -> bool) {
         loop {
             let changed = self.status.notified();
@@ -296,7 +301,7 @@ impl Yard {
             };
             match until {
                 Some(until) if until > Instant::now() => {
-                    // Whether it changed or the time is up: look again.
+                    // On a change or a timeout, check again.
                     let _ = tokio::time::timeout_at(until, changed).await;
                 }
                 _ => return,
@@ -304,7 +309,7 @@ impl Yard {
         }
     }
 
-    /// How a source is doing, with what is odd about what it offers, and without secrets in what it wrote.
+    /// Returns the status of a source, including problems with its offer, with secrets redacted.
     fn status_with_warnings(&self, catalog: &Catalog, source: &dyn Source) -> SourceStatus {
         let mut status = source.status();
         let of_offer = catalog.warnings().iter().filter(|(of, _)| of == source.name());
@@ -322,12 +327,12 @@ impl Yard {
         self.events.publish(YardEvent::StatusChanged { source: source.clone() });
     }
 
-    /// The limits as they are now.
+    /// Returns the current limits.
     pub fn limits(&self) -> Arc<YardLimits> {
         self.limits.load_full()
     }
 
-    /// Obeys these limits from now on; calls that are under way go on under those that they began with.
+    /// Applies new limits. Calls in progress keep the limits that they started with.
     pub fn set_limits(&self, limits: YardLimits) {
         self.limits.store(Arc::new(limits));
     }
@@ -336,7 +341,7 @@ impl Yard {
         &self.quotas
     }
 
-    /// Charges a principal for something that it holds, or says which limit is in the way.
+    /// Charges a principal for a resource, or returns an error that names the exceeded limit.
     pub fn charge(
         &self,
         principal: &Principal,
@@ -346,7 +351,8 @@ impl Yard {
         self.quotas.charge(&self.limits.load().quotas, principal, quota, amount)
     }
 
-    /// Whether this principal may be sent a list: lists count like calls in the rates of their caller.
+    /// Checks whether this principal may receive a list. Lists count as calls in the rate limits of
+    /// their caller.
     pub fn admit_list(&self, principal: &Principal) -> Result<(), HubError> {
         let limits = self.limits.load();
         let rates = caller_rates(&limits, principal);
@@ -356,7 +362,7 @@ impl Yard {
         self.quotas.admit(&limits.quotas, principal)
     }
 
-    /// How many calls there were, and how they ended.
+    /// Returns the call counters.
     pub fn metrics(&self) -> &CallMetrics {
         &self.metrics
     }
@@ -369,7 +375,8 @@ impl Yard {
         Arc::clone(&self.events)
     }
 
-    /// The places for calls that run at once. Where their number was changed, calls under way keep the old ones.
+    /// Returns the concurrency limiter. If its number of permits changed, calls in progress keep
+    /// the old limiter.
     pub(crate) fn limiter(&self, of: LimiterKey, most: usize) -> Arc<ConcurrencyLimiter> {
         let mut places = self.lock_limiters();
         if let Some(known) = places.get(&of)
@@ -401,7 +408,7 @@ impl Yard {
     }
 }
 
-/// The rates that count what a caller does, whatever it is about.
+/// Returns the rate limits that apply to everything a caller does.
 pub(crate) fn caller_rates(limits: &YardLimits, principal: &Principal) -> Vec<(RateKey, RateLimit)> {
     let caller = || Arc::clone(principal.shared_id());
     let of_yard = limits.rate.map(|rate| (RateKey::Caller(caller()), rate));

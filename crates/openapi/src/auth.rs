@@ -1,6 +1,6 @@
-//! How a request proves who we are: which of the alternatives that an operation offers the configuration can meet, and
-//! what is added to the request for it. Nothing of this is ever an argument of a tool, or comes from a caller unless
-//! the configuration names the header.
+//! Authentication of outgoing requests: selects the first security alternative of an operation that
+//! the configuration can satisfy, and adds its credentials to the request. Credentials are never
+//! tool arguments. They never come from a caller unless the configuration forwards that header.
 
 mod tokens;
 
@@ -16,7 +16,7 @@ use crate::request::OperationRequest;
 use crate::settings::{ApiAuthSettings, ApiCredential, ClientCredentials, MissingAuth};
 pub(crate) use tokens::{TokenCache, TokenFetchContext};
 
-/// What is done for one request.
+/// The credentials to add to one request.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct AuthPlan<'a> {
     steps: Vec<AuthStep<'a>>,
@@ -24,7 +24,7 @@ pub(crate) struct AuthPlan<'a> {
 
 #[derive(Debug, PartialEq)]
 enum AuthStep<'a> {
-    /// A header, a pair of the query or a cookie.
+    /// A header, a query parameter or a cookie.
     Key {
         place: ArgumentLocation,
         wire_name: &'a str,
@@ -46,8 +46,8 @@ enum AuthStep<'a> {
     },
 }
 
-/// The first alternative that can be met. `present` are headers that are sent anyway: what they say need not be said
-/// again.
+/// Plans the first alternative that can be satisfied. `present` holds the headers that the request
+/// already has; a scheme that uses one of them needs no credential.
 pub(crate) fn plan_auth<'a>(
     operation: &'a Operation,
     schemes: &'a [SecurityScheme],
@@ -72,12 +72,12 @@ pub(crate) fn plan_auth<'a>(
     }
 }
 
-/// What an alternative lacks.
+/// The credential that an alternative lacks.
 #[derive(Debug, PartialEq)]
 struct MissingCredential {
     scheme: String,
     why: &'static str,
-    /// Nothing that could be configured would help.
+    /// Whether no configuration could satisfy the scheme.
     unsupported: bool,
 }
 
@@ -85,18 +85,19 @@ impl MissingCredential {
     fn into_error(self, operation: &Operation) -> HubError {
         let Self { scheme, why, .. } = &self;
         let message = format!(
-            "{} needs {scheme}, {why}: {} {}",
+            "`{}` requires the security scheme `{scheme}`, {why} ({} {})",
             operation.name,
             operation.method.as_str(),
             operation.path
         );
         let error = HubError::new(ErrorKind::CannotConnect, message);
         if self.unsupported {
-            return error
-                .with_suggestion("say missing_auth = \"send\" if the server knows us in another way");
+            return error.with_suggestion(
+                "set missing_auth = \"send\" if the server authenticates the request in another way",
+            );
         }
         error.with_suggestion(format!(
-            "add auth.{scheme} to this server in the configuration, or say missing_auth = \"send\" if it needs none"
+            "add auth.{scheme} to this server in the configuration, or set missing_auth = \"send\" to call it without"
         ))
     }
 }
@@ -110,7 +111,7 @@ fn plan_step<'a>(
     let name = requirement.scheme.as_str();
     let lack = |why| MissingCredential { scheme: name.to_owned(), why, unsupported: false };
     let Some(scheme) = schemes.iter().find(|scheme| scheme.name == name) else {
-        let lack = lack("which the document does not describe");
+        let lack = lack("which the document does not define");
         return Err(MissingCredential { unsupported: true, ..lack });
     };
     let credential = settings.schemes.get(name);
@@ -164,14 +165,14 @@ fn plan_step<'a>(
             Some("authorization"),
             "which needs a `client_id` and a `client_secret`, or a `token`",
         ),
-        SecuritySchemeKind::Other { .. } => (None, None, "which is a kind that cannot be used here"),
+        SecuritySchemeKind::Other { .. } => (None, None, "which has an unsupported type"),
     };
     match made {
         Some(step) => Ok(Some(step)),
-        // The configuration sends that header itself, or lets the caller's through.
+        // The configuration sets this header itself or forwards the caller's.
         None if header.is_some_and(|header| present.contains_key(header)) => Ok(None),
         None if credential.is_none() && !matches!(scheme.kind, SecuritySchemeKind::Other { .. }) => {
-            Err(lack("for which nothing is configured"))
+            Err(lack("for which no credentials are configured"))
         }
         None => {
             let unheard = matches!(scheme.kind, SecuritySchemeKind::Other { .. });
@@ -181,7 +182,8 @@ fn plan_step<'a>(
 }
 
 impl AuthPlan<'_> {
-    /// Adds what the plan says, and gives back the tokens that were fetched for it: they may turn out to be stale.
+    /// Adds the planned credentials to the request. Returns the fetched tokens, so that the caller
+    /// can drop them if the server rejects them.
     pub(crate) async fn apply(
         &self,
         order: &mut OperationRequest,
@@ -194,7 +196,7 @@ impl AuthPlan<'_> {
                 AuthStep::Key { place: ArgumentLocation::Query, wire_name, value } => {
                     order.add_to_query(wire_name, value)
                 }
-                // A cookie is no address: whoever reads it takes it as it is.
+                // A cookie value is not percent-encoded: servers read it verbatim.
                 AuthStep::Key { place: ArgumentLocation::Cookie, wire_name, value } => {
                     sensitive_header(value, wire_name)?;
                     order.cookies.push(format!("{wire_name}={value}"));
@@ -220,7 +222,7 @@ impl AuthPlan<'_> {
     }
 }
 
-/// A token that a request was sent with, by where it came from.
+/// Identifies the fetched token that a request was sent with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TokenVersion {
     key: tokens::TokenCacheKey,
@@ -241,7 +243,7 @@ fn sensitive_header(value: &str, name: &str) -> Result<HeaderValue, HubError> {
 fn unusable_credential(name: &str) -> HubError {
     HubError::new(
         ErrorKind::CannotConnect,
-        format!("what is configured for the header {name} cannot be sent in one"),
+        format!("the credential configured for `{name}` contains characters that are not valid in a header"),
     )
 }
 

@@ -1,4 +1,5 @@
-//! Where an operation is: what the configuration says, else the first of the document's addresses that is one.
+//! The base URL of an operation: the configured one, else the first usable server URL of the
+//! document.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +8,33 @@ use reqwest::Url;
 use crate::operation::{Operation, ServerUrl};
 use crate::settings::DocumentSettings;
 
-/// What to do where the document does not say at which address its operations are.
-pub(crate) const SAY_WHERE: &str = "say base_url for this server, or --base-url";
-/// What to do where it names an address that only a person may name.
+/// The suggestion for a document without a usable server URL.
+pub(crate) const SAY_WHERE: &str = "set `base_url` for this server, or pass `--base-url`";
+/// The suggestion for a server URL that needs the operator's permission.
 pub(crate) const NAME_IT: &str =
-    "if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url";
+    "if you trust this host, add it to `allow_hosts` of this server, set `base_url`, or pass `--base-url`";
 
-/// Why an operation is nowhere.
+/// Why an operation has no base URL.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BaseUrlError {
-    #[error("base_url is no address")]
+    #[error("`base_url` is not a valid URL")]
     BaseUrl,
-    #[error("the document does not say at which address")]
+    #[error("the document has no usable server URL")]
     NoAddress,
-    #[error("the document's address has a variable {0}, and nothing says what it is")]
+    #[error("the variable `{0}` of the document's server URL has no value")]
     Variable(String),
-    #[error("the variable {0} of the document's address must be one of {1}")]
+    #[error("the variable `{0}` of the document's server URL must be one of {1}")]
     NotAllowed(String, String),
 }
 
-/// The address that the operation's path is below.
+/// Returns the URL that the operation's path is relative to.
 pub(crate) fn resolve_base_url(
     operation: &Operation,
     settings: &DocumentSettings,
     document: Option<&Url>,
 ) -> Result<Url, BaseUrlError> {
-    if let Some(said) = &settings.base_url {
-        return Url::parse(said).map_err(|_| BaseUrlError::BaseUrl);
+    if let Some(base_url) = &settings.base_url {
+        return Url::parse(base_url).map_err(|_| BaseUrlError::BaseUrl);
     }
     let mut first = None;
     for server in &operation.servers {
@@ -47,10 +48,10 @@ pub(crate) fn resolve_base_url(
 
 fn resolve_server_url(
     server: &ServerUrl,
-    said: &BTreeMap<String, String>,
+    values: &BTreeMap<String, String>,
     document: Option<&Url>,
 ) -> Result<Url, BaseUrlError> {
-    let text = expand_template(server, said)?;
+    let text = expand_template(server, values)?;
     let url = match document {
         Some(document) => document.join(text.trim()),
         None => Url::parse(text.trim()),
@@ -58,14 +59,14 @@ fn resolve_server_url(
     url.ok().filter(|url| !url.cannot_be_a_base()).ok_or(BaseUrlError::NoAddress)
 }
 
-fn expand_template(server: &ServerUrl, said: &BTreeMap<String, String>) -> Result<String, BaseUrlError> {
+fn expand_template(server: &ServerUrl, values: &BTreeMap<String, String>) -> Result<String, BaseUrlError> {
     let mut text = String::with_capacity(server.template.len());
     let mut rest = server.template.as_str();
     while let Some(start) = rest.find('{') {
         let Some(length) = rest[start..].find('}') else { break };
         let name = &rest[start + 1..start + length];
         let known = server.variables.get(name);
-        let value = match (said.get(name), known) {
+        let value = match (values.get(name), known) {
             (Some(value), Some(known)) if !known.allowed.is_empty() && !known.allowed.contains(value) => {
                 return Err(BaseUrlError::NotAllowed(name.to_owned(), known.allowed.join(", ")));
             }
@@ -108,7 +109,7 @@ mod tests {
         Operation { servers: templates.iter().map(server).collect(), ..operation(Method::Get, "/a") }
     }
 
-    fn found(
+    fn resolved(
         templates: &[&str],
         settings: &DocumentSettings,
         document: Option<&str>,
@@ -120,17 +121,20 @@ mod tests {
     #[test]
     fn variables_are_what_the_configuration_says_else_their_default() {
         let template = ["https://{region}.example.com:{port}/v1"];
-        assert_eq!(found(&template, &settings(), None).unwrap(), "https://eu.example.com/v1");
-        let said = |pairs: &[(&str, &str)]| DocumentSettings {
+        assert_eq!(resolved(&template, &settings(), None).unwrap(), "https://eu.example.com/v1");
+        let with_variables = |pairs: &[(&str, &str)]| DocumentSettings {
             variables: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..settings()
         };
-        let us = said(&[("region", "us"), ("port", "8443"), ("other", "x")]);
-        assert_eq!(found(&template, &us, None).unwrap(), "https://us.example.com:8443/v1");
-        let wrong = found(&template, &said(&[("region", "mars")]), None).unwrap_err();
-        assert_eq!(wrong.to_string(), "the variable region of the document's address must be one of eu, us");
+        let us = with_variables(&[("region", "us"), ("port", "8443"), ("other", "x")]);
+        assert_eq!(resolved(&template, &us, None).unwrap(), "https://us.example.com:8443/v1");
+        let wrong = resolved(&template, &with_variables(&[("region", "mars")]), None).unwrap_err();
         assert_eq!(
-            found(&["https://{who}.example.com"], &settings(), None),
+            wrong.to_string(),
+            "the variable `region` of the document's server URL must be one of eu, us"
+        );
+        assert_eq!(
+            resolved(&["https://{who}.example.com"], &settings(), None),
             Err(BaseUrlError::Variable("who".to_owned()))
         );
     }
@@ -146,22 +150,22 @@ mod tests {
             ("//other.example.com/x", "https://other.example.com/x"),
             ("http://a.example/ ", "http://a.example/"),
         ] {
-            assert_eq!(found(&[template], &settings(), document).unwrap(), expected, "{template}");
+            assert_eq!(resolved(&[template], &settings(), document).unwrap(), expected, "{template}");
         }
     }
 
     #[test]
     fn the_first_address_that_is_one_is_taken() {
         assert_eq!(
-            found(&["/v1", "https://a.example/v1", "https://b.example"], &settings(), None).unwrap(),
+            resolved(&["/v1", "https://a.example/v1", "https://b.example"], &settings(), None).unwrap(),
             "https://a.example/v1"
         );
-        assert_eq!(found(&["/v1"], &settings(), None), Err(BaseUrlError::NoAddress));
-        assert_eq!(found(&[], &settings(), None), Err(BaseUrlError::NoAddress));
-        assert_eq!(found(&["mailto:a@b.c"], &settings(), None), Err(BaseUrlError::NoAddress));
-        let said = DocumentSettings { base_url: Some("http://localhost:1/x".to_owned()), ..settings() };
+        assert_eq!(resolved(&["/v1"], &settings(), None), Err(BaseUrlError::NoAddress));
+        assert_eq!(resolved(&[], &settings(), None), Err(BaseUrlError::NoAddress));
+        assert_eq!(resolved(&["mailto:a@b.c"], &settings(), None), Err(BaseUrlError::NoAddress));
+        let overridden = DocumentSettings { base_url: Some("http://localhost:1/x".to_owned()), ..settings() };
         assert_eq!(
-            found(&["https://a.example"], &said, Some("https://d.example")).unwrap(),
+            resolved(&["https://a.example"], &overridden, Some("https://d.example")).unwrap(),
             "http://localhost:1/x"
         );
     }

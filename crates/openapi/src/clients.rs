@@ -1,5 +1,5 @@
-//! The two clients that every source shares: one for addresses that a person has named, and one that looks at where a
-//! name leads before it connects. Neither follows a redirect by itself.
+//! The two HTTP clients that all sources share: one for hosts that the operator has allowed, and
+//! one that checks the resolved addresses before it connects. Neither follows redirects by itself.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rustls::ClientConfig;
 
 use crate::host_policy::{HostAccess, PrivateAddressError, PublicOnlyResolver, SystemResolver};
 
-/// What speaks HTTP, with its pools of connections.
+/// HTTP clients with their connection pools.
 #[derive(Debug, Clone)]
 pub struct HttpClients {
     named: Client,
@@ -18,12 +18,13 @@ pub struct HttpClients {
 }
 
 impl HttpClients {
-    /// Connections are encrypted as this says.
+    /// Creates clients with this TLS configuration and the system's resolver.
     pub fn new(tls: &ClientConfig) -> Result<Self, reqwest::Error> {
         Self::with_resolver(SystemResolver, tls)
     }
 
-    /// `names` says where those lead that only documents name.
+    /// Creates clients with this TLS configuration. `names` resolves the hosts that only documents
+    /// name.
     pub(crate) fn with_resolver(
         names: impl Resolve + 'static,
         tls: &ClientConfig,
@@ -37,7 +38,7 @@ impl HttpClients {
                 .tcp_nodelay(true)
                 .user_agent(concat!("toolyard/", env!("CARGO_PKG_VERSION")))
         };
-        // A proxy would look the name up by itself, where nobody can see what it leads to.
+        // A proxy would resolve the name itself, so the resolved address could not be checked.
         let guarded = client().no_proxy().dns_resolver(PublicOnlyResolver(names)).build()?;
         Ok(Self { named: client().build()?, guarded })
     }
@@ -50,7 +51,7 @@ impl HttpClients {
     }
 }
 
-/// What went wrong with a request, without its address: that may hold a key.
+/// Describes why a request failed, without its URL, which may contain a key.
 pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     let mut deepest = None;
@@ -67,7 +68,7 @@ pub(crate) fn root_cause(error: &reqwest::Error) -> String {
     }
 }
 
-/// Whether the reason is that the name leads where nothing may be sent.
+/// Whether a request failed because the host name resolves only to non-public addresses.
 pub(crate) fn is_private_address_error(error: &reqwest::Error) -> bool {
     let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(next) = cause {

@@ -1,5 +1,5 @@
-//! A document becomes operations, each with its tool. Every sound operation of a document comes out; what does not, and
-//! what was changed on the way, is reported.
+//! Converts a document into operations, each with its tool. Every valid operation becomes a tool.
+//! Skipped operations and changes made on the way are reported as diagnostics.
 
 mod allowed_types;
 mod applicators;
@@ -36,23 +36,23 @@ use names::ToolNameInput;
 use schema::SchemaConverter;
 use tool::SpecOperation;
 
-/// The dialect of every schema that is made here.
+/// The dialect of every generated schema.
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
-/// How a document becomes tools.
+/// Settings of the conversion.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ConvertSettings {
     pub filters: Filters,
-    /// Tools' names, by operationId, by `METHOD /path`, or by the name that the tool would have.
+    /// Tool names, by operationId, by `METHOD /path` or by the default tool name.
     pub renames: BTreeMap<String, String>,
-    /// Tools' descriptions, by the same keys.
+    /// Tool descriptions, by the same keys.
     pub descriptions: BTreeMap<String, String>,
     pub budgets: Budgets,
     pub output_schemas: OutputSchemaMode,
 }
 
-/// Which operations become tools. Every list is of patterns in which `*` stands for anything; an empty `include` is all,
-/// and what any `exclude` names is out.
+/// Selects the operations that become tools. Each list contains patterns in which `*` matches
+/// anything. An empty `include` list selects everything, and `exclude` lists take precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filters {
     pub include_tags: Vec<String>,
@@ -65,13 +65,13 @@ pub struct Filters {
     pub exclude_operations: Vec<String>,
 }
 
-/// Bytes that one tool may take.
+/// Size limits of a tool, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budgets {
     pub input_bytes: usize,
     pub output_bytes: usize,
     pub description_characters: usize,
-    /// A list of tools beyond this many bytes is reported as heavy.
+    /// A tool list above this size, in bytes, is reported.
     pub heavy_bytes: usize,
 }
 
@@ -86,17 +86,17 @@ impl Default for Budgets {
     }
 }
 
-/// Whether tools say what they answer.
+/// Which output schemas the tools get.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OutputSchemaMode {
     #[default]
     Exact,
-    /// They say only that it is an object, which nothing can break.
+    /// The output schema only requires an object, so that any response matches.
     Lenient,
     Omit,
 }
 
-/// What became of a document.
+/// The result of a conversion.
 #[derive(Debug)]
 pub struct Conversion {
     pub title: String,
@@ -104,12 +104,12 @@ pub struct Conversion {
     pub operations: Vec<Operation>,
     pub schemes: Vec<SecurityScheme>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Bytes of the whole list of tools.
+    /// Size of the whole tool list in bytes.
     pub weight: usize,
 }
 
-/// Turns every operation of a document into a tool and the table behind it. Takes a while for large documents: not for
-/// a thread that others wait for.
+/// Converts every operation of a document into a tool and the mapping from its arguments to the
+/// request. This takes a while for large documents: call it on a blocking thread.
 pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversion {
     let mut schemas = SchemaConverter::new(document);
     let empty = SpecObject::new();
@@ -139,14 +139,14 @@ pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversio
                 if let Some(count) = shared_by {
                     let id = source.id.unwrap_or("no operationId");
                     let message =
-                        format!("{count} operations would have the name of `{id}`; this one is `{name}`");
+                        format!("{count} operations share the name `{id}`; this one becomes `{name}`");
                     schemas.report.warn(&SpecPath::from_target(&source.target), "shared-name", message);
                 }
                 operations.push(schemas.convert_operation(source, name, &schemes, settings));
             }
             FilterDecision::Exclude => {}
             FilterDecision::Hidden(extension) => {
-                let message = format!("`{extension}` hides this operation; it is no tool");
+                let message = format!("`{extension}` hides this operation; skipped");
                 schemas.report.note(&SpecPath::from_target(&source.target), "hidden", message);
             }
         }
@@ -155,14 +155,14 @@ pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversio
     let weight = operations.iter().map(|operation| operation.definition.get().len() + 1).sum::<usize>() + 1;
     if weight > settings.budgets.heavy_bytes {
         let message = format!(
-            "{} tools weigh {} KiB as a list; filters, or a search instead of the list, keep a model's context small",
+            "the list of {} tools takes {} KiB; use filters or tool search to keep a model's context small",
             operations.len(),
             weight >> 10
         );
         schemas.report.warn(&SpecPath::new(0, ""), "heavy", message);
     }
     if operations.is_empty() {
-        schemas.report.warn(&SpecPath::new(0, "/paths"), "no-tools", "not one operation became a tool");
+        schemas.report.warn(&SpecPath::new(0, "/paths"), "no-tools", "no operation became a tool");
     }
     let info = |key: &str| match root.get("info").and_then(|info| info.get(key)) {
         Some(SpecNode::String(text)) => text.to_string(),
@@ -179,7 +179,7 @@ pub fn convert(document: &SpecDocument, settings: &ConvertSettings) -> Conversio
     }
 }
 
-/// The names that the settings give; one that is taken or cannot be a name is made so that it can.
+/// Applies the names from the settings. A name that is taken or invalid is adjusted.
 fn apply_renames(
     sources: &[SpecOperation<'_>],
     names: Vec<String>,

@@ -1,5 +1,5 @@
-//! Reads a document and whatever other files it refers to. What comes out is plain JSON values, however the files were
-//! written: what they mean is none of this room's business.
+//! Reads a document and the files that it refers to into plain JSON values, whatever format the
+//! files have. This module does not interpret them.
 
 mod file_set;
 mod json;
@@ -22,41 +22,43 @@ pub(crate) use parse::describe_kind;
 pub(crate) use references::{ReferenceIndex, ReferenceTarget, push_segment};
 pub(crate) use scalar::parse_number;
 
-/// Where a document is.
+/// The location of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentLocation {
     File(PathBuf),
     Url(String),
-    /// The document itself, such as from standard input; `folder` is where other files that it names may be.
+    /// The text of the document, for example from standard input. `folder` is the folder for the
+    /// relative files that it refers to.
     Text {
         text: String,
         folder: Option<PathBuf>,
     },
 }
 
-/// Brings what is at an address; the caller has a network, this room has none. It is called from a thread that may wait.
+/// Fetches a URL. The caller provides the network access, this module has none. Called on a thread
+/// that may block.
 pub type FetchFn = dyn Fn(&str) -> Result<Vec<u8>, String> + Send + Sync;
 
-/// What may be read, and how much of it.
+/// Settings for reading a document.
 #[derive(Clone, Default)]
 pub struct LoadSettings {
     pub limits: DocumentLimits,
-    /// Without this no document is read from an address, whatever the location says.
+    /// Fetches documents from URLs. Without it, only files can be read.
     pub fetch: Option<Arc<FetchFn>>,
-    /// Whether `$ref`s may lead to addresses as well; needs `fetch`.
+    /// Whether `$ref`s may point to URLs as well. Requires `fetch`.
     pub follow_network_references: bool,
 }
 
-/// How much is read before it is refused.
+/// Limits beyond which a document is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocumentLimits {
-    /// Of all files together.
+    /// Size of all files together.
     pub bytes: usize,
-    /// Values of all files together, with each alias counted as often as it is used.
+    /// Number of values in all files together. Each use of an alias counts.
     pub values: usize,
-    /// Deeper parts of a document are left out and reported.
+    /// Maximum nesting depth. Deeper parts are dropped and reported.
     pub depth: usize,
-    /// The document and the files that it refers to.
+    /// Number of files, including the document itself.
     pub files: usize,
 }
 
@@ -66,16 +68,14 @@ impl Default for DocumentLimits {
     }
 }
 
-/// Why there is no document.
+/// Why a document cannot be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
     #[error("cannot read {name}: {reason}")]
     Unreadable { name: String, reason: String },
-    #[error("{name} is larger than the {limit} bytes that are allowed")]
+    #[error("{name} exceeds the limit of {limit} bytes")]
     TooLarge { name: String, limit: usize },
-    #[error(
-        "{name} has more than the {limit} values that are allowed, aliases counted as often as they are used"
-    )]
+    #[error("{name} exceeds the limit of {limit} values (each use of an alias counts)")]
     TooManyValues { name: String, limit: usize },
     #[error("{name} is neither JSON nor YAML: {reason}")]
     NotReadAsJsonOrYaml { name: String, reason: String },
@@ -83,10 +83,10 @@ pub enum LoadError {
     NotOpenApi { name: String, found: String },
 }
 
-/// A document with the files that it refers to.
+/// A document and the files that it refers to.
 #[derive(Debug)]
 pub struct SpecDocument {
-    /// The document itself is the first.
+    /// The files. The first one is the document itself.
     pub(crate) parts: Vec<SpecFile>,
     pub(crate) index: ReferenceIndex,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -97,24 +97,24 @@ pub struct SpecDocument {
 /// One file.
 #[derive(Debug)]
 pub(crate) struct SpecFile {
-    /// As people may read it in a diagnostic; empty for the document itself.
+    /// The name for diagnostics. Empty for the document itself.
     pub(crate) name: String,
     pub(crate) value: SpecNode,
 }
 
 impl SpecDocument {
-    /// The address that it came from, if it came from one.
+    /// The URL that the file was fetched from, if any.
     pub fn origin(&self) -> Option<&str> {
         self.origin.as_deref()
     }
 
-    /// The files that it was read from, those included that it names and that could not be read: a change of any of them
-    /// changes the document.
+    /// Returns the files that the document was read from, including referenced files that could not
+    /// be read: a change to any of them changes the document.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// The document as JSON.
+    /// Returns the document as JSON.
     pub fn value(&self) -> Value {
         Value::from(self.root())
     }
@@ -124,7 +124,7 @@ impl SpecDocument {
         self.parts.first().map_or(&NOTHING, |part| &part.value)
     }
 
-    /// The version that it says it follows, such as `3.1.0`.
+    /// Returns the version that the document declares, such as `3.1.0`.
     pub fn dialect(&self) -> String {
         parse::stated_version(self.root()).unwrap_or_default()
     }
@@ -140,9 +140,9 @@ impl std::fmt::Debug for LoadSettings {
     }
 }
 
-/// Reads a document and the files that it refers to. What is wrong with single parts of it is reported by the
-/// conversion; an error means that there is nothing to convert. This may take seconds: not for a thread that others wait
-/// for.
+/// Reads a document and the files that it refers to. An error means that there is nothing to
+/// convert; problems in single parts are reported by the conversion. This may take seconds: call it
+/// on a blocking thread.
 pub fn load(location: &DocumentLocation, settings: &LoadSettings) -> Result<SpecDocument, LoadError> {
     let gathered = file_set::collect_files(location, settings)?;
     let index = ReferenceIndex::new(gathered.addresses);

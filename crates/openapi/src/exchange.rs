@@ -1,5 +1,6 @@
-//! One call on the network: sends the request, proves who we are, follows redirects within the same origin, waits where
-//! the server says so, and reads the answer up to a limit. Dropping it hangs up.
+//! One HTTP call: sends the request with its credentials, follows redirects within the same origin,
+//! honors `Retry-After`, and reads the response up to a size limit. Dropping the future closes the
+//! connection.
 
 mod content_coding;
 mod retry;
@@ -22,29 +23,29 @@ use crate::response::{BufferedResponse, TruncationCause, is_stream};
 use crate::settings::DocumentSettings;
 use content_coding::ContentCoding;
 
-/// How often a request is sent on to another path.
+/// Maximum number of redirects per request.
 const MOST_REDIRECTS: usize = 5;
-/// How often a request is sent again because the server asked for it.
+/// Maximum number of retries that the server asks for.
 const MOST_RETRIES: usize = 3;
-/// What is left of the time when a stream that does not end is cut, so that the answer still arrives.
+/// How long before the deadline an endless stream is cut, so that the result still arrives in time.
 const LAST: Duration = Duration::from_millis(250);
 
-/// More than any call may take, and short enough for sums of times.
+/// Upper bound of a call's duration, small enough to be added to an `Instant`.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What a call is sent with.
+/// Everything that one call needs.
 pub(crate) struct HttpExchange<'a> {
     pub(crate) http: &'a HttpClients,
     pub(crate) settings: &'a DocumentSettings,
     pub(crate) named: &'a AllowedHosts,
     pub(crate) tokens: &'a TokenCache,
     pub(crate) schemes: &'a [SecurityScheme],
-    /// The address that the document came from.
+    /// The URL that the document was fetched from.
     pub(crate) document: Option<&'a Url>,
     pub(crate) operation: &'a Operation,
 }
 
-/// What is sent, redirects included.
+/// The request on the wire, updated by redirects.
 struct OutgoingRequest {
     method: Method,
     url: Url,
@@ -61,8 +62,11 @@ impl HttpExchange<'_> {
         let operation = self.operation;
         let refuse = |refusal: RequestBuildError| refusal.into_error(operation);
         let base = resolve_base_url(operation, self.settings, self.document).map_err(|nowhere| {
-            HubError::new(ErrorKind::CannotConnect, format!("{} cannot be called: {nowhere}", operation.name))
-                .with_suggestion(SAY_WHERE)
+            HubError::new(
+                ErrorKind::CannotConnect,
+                format!("`{}` cannot be called: {nowhere}", operation.name),
+            )
+            .with_suggestion(SAY_WHERE)
         })?;
         self.named.check_access(&base).map_err(|error| self.address_error(&error))?;
         let ends = Instant::now() + self.settings.call_time.min(call.deadline.remaining()).min(LONGEST);
@@ -100,10 +104,13 @@ impl HttpExchange<'_> {
         }
     }
 
-    /// What the configuration adds, and what it lets through of the caller's own headers.
+    /// Adds the forwarded headers of the caller and the configured headers.
     fn add_headers(&self, call: &SourceCall, order: &mut OperationRequest) -> Result<(), HubError> {
         let odd = |name: &str| {
-            HubError::new(ErrorKind::InvalidArguments, format!("the header {name} cannot be handed on"))
+            HubError::new(
+                ErrorKind::InvalidArguments,
+                format!("the header `{name}` has an invalid name or value"),
+            )
         };
         let forwarded = self.settings.forward_headers.iter().flat_map(|wanted| {
             let fits = move |(name, _): &&(String, String)| name.eq_ignore_ascii_case(wanted);
@@ -124,19 +131,20 @@ impl HttpExchange<'_> {
         Ok(())
     }
 
-    /// Sends it, and follows where the server leads within its own origin.
+    /// Sends the request and follows redirects within its origin.
     async fn send(
         &self,
         order: OperationRequest,
         ends: Instant,
     ) -> Result<(Response, OutgoingRequest, Option<String>), HubError> {
         let method = Method::from_bytes(self.operation.method.as_str().as_bytes()).map_err(|_| {
-            RequestBuildError::Document("its method cannot be sent".to_owned()).into_error(self.operation)
+            RequestBuildError::Document("its method is not a valid HTTP method".to_owned())
+                .into_error(self.operation)
         })?;
         let OperationRequest { url, mut headers, payload, .. } = order;
         if let Some(payload) = &payload {
             let value = HeaderValue::from_str(&payload.content_type).map_err(|_| {
-                RequestBuildError::Document("its media type cannot be sent".to_owned())
+                RequestBuildError::Document("its media type is not a valid header value".to_owned())
                     .into_error(self.operation)
             })?;
             headers.insert(CONTENT_TYPE, value);
@@ -180,12 +188,10 @@ impl HttpExchange<'_> {
     ) -> Result<BufferedResponse, HubError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let coding = ContentCoding::from_headers(&headers).map_err(|coding| {
-            let message = format!(
-                "{} answered with the content encoding {coding}, which was not asked for and cannot be read",
-                redact_url(&sent.url)
-            );
+            let message =
+                format!("{} responded with the unsupported content encoding {coding}", redact_url(&sent.url));
             HubError::new(ErrorKind::ToolFailed, message)
-                .with_suggestion("have the server send it uncompressed, or as gzip")
+                .with_suggestion("configure the server to send responses uncompressed or as gzip")
         })?;
         let most = self.settings.largest_answer;
         let streams = is_stream(&headers);
@@ -204,7 +210,7 @@ impl HttpExchange<'_> {
             let Some(piece) = piece else { break };
             let room = most.saturating_sub(bytes.len());
             if piece.len() > room {
-                // What is text can be read as far as it came; of anything else a part is of no use.
+                // A partial text is still useful; a partial binary is not.
                 let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
                 if !streams && !crate::response::is_text(kind) {
                     return Err(self.too_large_error(&sent.url, most));
@@ -222,7 +228,7 @@ impl HttpExchange<'_> {
             coding => Some(coding.decode(&bytes, most).map_err(|error| {
                 HubError::new(
                     ErrorKind::ToolFailed,
-                    format!("{} answered what cannot be unpacked: {error}", redact_url(&url)),
+                    format!("cannot decompress the response of {}: {error}", redact_url(&url)),
                 )
             })?),
         };
@@ -242,29 +248,33 @@ impl HttpExchange<'_> {
             return self.address_error(&AddressError::Private(redact_url(url)));
         }
         let kind = if error.is_connect() { ErrorKind::CannotConnect } else { ErrorKind::ConnectionLost };
-        HubError::new(kind, format!("{} at {}: {}", self.operation.name, redact_url(url), root_cause(error)))
+        HubError::new(
+            kind,
+            format!("`{}` at {}: {}", self.operation.name, redact_url(url), root_cause(error)),
+        )
     }
 
     fn address_error(&self, error: &AddressError) -> HubError {
-        let told = HubError::new(
+        HubError::new(
             ErrorKind::CannotConnect,
-            format!("{} is not called: {error}", self.operation.name),
-        );
-        told.with_suggestion(NAME_IT)
+            format!("`{}` cannot be called: {error}", self.operation.name),
+        )
+        .with_suggestion(NAME_IT)
     }
 
     fn timeout_error(&self) -> HubError {
         let seconds = self.settings.call_time.as_secs_f64();
         HubError::new(
             ErrorKind::TimedOut,
-            format!("{} did not answer within {seconds} s", self.operation.name),
+            format!("`{}` did not answer within {seconds} s", self.operation.name),
         )
-        .with_suggestion("raise call_timeout of this server if it needs longer")
+        .with_suggestion("increase `call_timeout` of this server")
     }
 
     fn too_large_error(&self, url: &Url, most: usize) -> HubError {
-        HubError::new(ErrorKind::ToolFailed, format!("{} answered more than {most} bytes", redact_url(url)))
-            .with_suggestion("ask for less, or raise max_answer_bytes of this server")
+        let message = format!("the response of {} exceeds the limit of {most} bytes", redact_url(url));
+        HubError::new(ErrorKind::ToolFailed, message)
+            .with_suggestion("request less data, or increase `max_answer_bytes` of this server")
     }
 }
 

@@ -1,4 +1,4 @@
-//! A server that answers what it is told and remembers what it was asked, for tests.
+//! A server for tests that sends scripted responses and records the requests.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::clients::HttpClients;
 
-/// Nobody's certificates are trusted: nothing here is encrypted.
+/// Trusts no certificates, because the tests do not use TLS.
 pub(crate) fn tls_config() -> ClientConfig {
     let _ = rustls::crypto::ring::default_provider().install_default();
     ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
-/// What speaks HTTP to it.
+/// HTTP clients for the fake server.
 pub(crate) fn http_clients() -> HttpClients {
     HttpClients::new(&tls_config()).unwrap()
 }
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RecordedRequest {
     /// `GET /path?query`
@@ -42,16 +42,17 @@ impl RecordedRequest {
     }
 }
 
-/// What is answered: everything after `HTTP/1.1 `, and whether the connection stays open after that.
+/// A response: everything after `HTTP/1.1 `, and whether the connection stays open afterwards.
 #[derive(Debug, Clone)]
 pub(crate) enum FakeReply {
     Whole(Vec<u8>),
-    /// These bytes, and then nothing for ever.
+    /// Sends these bytes and then keeps the connection open without sending anything.
     Endless(Vec<u8>),
     Silence,
 }
 
-/// A whole answer: `200 OK`, header lines with `\r\n` after each, and a body.
+/// A complete response from a status such as `200 OK`, header lines that each end with `\r\n`, and
+/// a body.
 pub(crate) fn answer(status: &str, headers: &str, body: impl AsRef<[u8]>) -> FakeReply {
     let body = body.as_ref();
     let head = format!("{status}\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n", body.len());
@@ -70,7 +71,7 @@ pub(crate) struct FakeServer {
 }
 
 impl FakeServer {
-    /// `reply` is asked for every request, with how many there were before.
+    /// Starts a server. `reply` is called for every request with the number of requests before it.
     pub(crate) async fn start(
         reply: impl Fn(usize, &RecordedRequest) -> FakeReply + Send + Sync + 'static,
     ) -> Self {
@@ -103,7 +104,7 @@ impl FakeServer {
     }
 }
 
-/// Names that lead to these addresses, all of them.
+/// A resolver that returns these addresses for every name.
 #[derive(Debug, Clone)]
 pub(crate) struct StaticResolver(pub(crate) Vec<IpAddr>);
 

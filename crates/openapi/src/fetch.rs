@@ -1,5 +1,6 @@
-//! Brings documents, and what they refer to, from addresses. Every step of the way is looked at: neither a document nor a
-//! server that redirects may lead to where no person has pointed.
+//! Fetches documents and the files that they refer to from URLs. Every request, including
+//! redirects, is checked: neither a document nor a redirect may lead to a non-public host that the
+//! operator has not named.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,13 @@ use crate::document::{DocumentLimits, FetchFn};
 use crate::host_policy::{AllowedHosts, redact_url};
 
 const MOST_REDIRECTS: usize = 5;
-/// How long one address may take to send all that it has.
+/// Time limit for fetching one URL.
 const LONGEST: Duration = Duration::from_secs(60);
 const DOCUMENTS: &str = "application/vnd.oai.openapi+json, application/json, application/yaml, */*;q=0.5";
 
-/// What brings a document that a person has named, if it is at an address, and what it refers to, to a thread that may
-/// wait. The host of the document may be anywhere; others only where everybody could call them.
+/// Returns a function that fetches a document from its URL, and the files that it refers to, on a
+/// thread that may block. The host of the document itself may have any address; other hosts must be
+/// public.
 pub fn document_fetcher(document: &str, http: HttpClients, runtime: Handle) -> Arc<FetchFn> {
     let named = Url::parse(document).ok().filter(|url| url.has_host());
     blocking_fetcher(AllowedHosts::new(named.as_ref(), &[]), http, runtime)
@@ -27,20 +29,21 @@ pub fn document_fetcher(document: &str, http: HttpClients, runtime: Handle) -> A
 
 pub(crate) fn blocking_fetcher(named: AllowedHosts, http: HttpClients, runtime: Handle) -> Arc<FetchFn> {
     Arc::new(move |address: &str| {
-        let url = Url::parse(address).map_err(|_| "it is no address".to_owned())?;
+        let url = Url::parse(address).map_err(|_| "invalid URL".to_owned())?;
         let bringing = async {
             let (url, answer) = get_following_redirects(&http, &named, url, |_, request| request).await?;
             if !answer.status().is_success() {
-                return Err(format!("{} answered {}", redact_url(&url), answer.status().as_u16()));
+                return Err(format!("{} returned HTTP {}", redact_url(&url), answer.status().as_u16()));
             }
             read_body(answer).await
         };
         let brought = runtime.block_on(async { timeout(LONGEST, bringing).await });
-        brought.unwrap_or_else(|_| Err(format!("it did not come within {LONGEST:?}")))
+        brought.unwrap_or_else(|_| Err(format!("timed out after {LONGEST:?}")))
     })
 }
 
-/// Asks for a document, follows redirects, and gives back what answered, and where. `dressed` may add to each request.
+/// Sends a GET request and follows redirects. Returns the response and its final URL. `dressed` may
+/// add headers to each request.
 pub(crate) async fn get_following_redirects(
     http: &HttpClients,
     named: &AllowedHosts,
@@ -57,21 +60,21 @@ pub(crate) async fn get_following_redirects(
         match answer.headers().get(LOCATION).filter(|_| redirects) {
             Some(location) => {
                 let target = location.to_str().ok().and_then(|location| url.join(location).ok());
-                url = target.ok_or_else(|| format!("{} leads to no address", redact_url(&url)))?;
+                url = target.ok_or_else(|| format!("{} redirected to an invalid URL", redact_url(&url)))?;
             }
             None => return Ok((url, answer)),
         }
     }
-    Err(format!("{} led elsewhere more than {MOST_REDIRECTS} times", redact_url(&url)))
+    Err(format!("{} redirected more than {MOST_REDIRECTS} times", redact_url(&url)))
 }
 
-/// All of an answer, unless it is larger than any document may be.
+/// Reads a response body up to the size limit of a document.
 pub(crate) async fn read_body(mut answer: Response) -> Result<Vec<u8>, String> {
     let most = DocumentLimits::default().bytes;
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(|error| root_cause(&error))? {
         if bytes.len() + piece.len() > most {
-            return Err(format!("it is larger than the {most} bytes that are allowed"));
+            return Err(format!("the response exceeds the limit of {most} bytes"));
         }
         bytes.extend_from_slice(&piece);
     }

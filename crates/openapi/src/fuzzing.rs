@@ -1,9 +1,10 @@
-//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
-//! takes any bytes and panics if an invariant does not hold.
+//! Entry points of the fuzz targets in `fuzz/` and of the test that replays their corpus. Nothing
+//! else calls them. Each accepts any bytes and panics if an invariant does not hold.
 
 use crate::{ConvertSettings, DocumentLocation, LoadSettings, convert, load};
 
-/// OpenAPI documents: whatever can be read becomes tools with short names and definitions that are JSON.
+/// OpenAPI documents: every readable document becomes tools with short, unique names and
+/// definitions that are valid JSON.
 pub fn document(bytes: &[u8]) {
     let location = DocumentLocation::Text { text: String::from_utf8_lossy(bytes).into_owned(), folder: None };
     let Ok(document) = load(&location, &LoadSettings::default()) else { return };
@@ -16,7 +17,7 @@ pub fn document(bytes: &[u8]) {
         let definition = operation.definition.get();
         assert!(serde_json::from_str::<serde_json::Value>(definition).is_ok(), "not JSON: {definition:?}");
     }
-    // The same document has the same tools.
+    // The conversion is deterministic.
     let again = convert(&document, &settings);
     let definitions = |conversion: &crate::Conversion| -> Vec<String> {
         conversion.operations.iter().map(|operation| operation.definition.get().to_owned()).collect()

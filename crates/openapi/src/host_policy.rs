@@ -1,5 +1,5 @@
-//! Which addresses may be called. A document is written by strangers: where it points into a private network, or to this
-//! very machine, nothing is sent unless a person has named that place.
+//! Which hosts may be called. Documents are untrusted: a request to a private network or to this
+//! machine is only sent if the operator has named that host.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,39 +8,40 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use toolyard_hub::address::{is_localhost, is_public};
 use url::Host;
 
-/// The hosts that a person has named, whatever their addresses are.
+/// The hosts that the operator has named. They may have any address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct AllowedHosts {
     hosts: Vec<(String, Option<u16>)>,
 }
 
-/// How an address may be called.
+/// How a host may be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostAccess {
-    /// A person has named it.
+    /// The operator has named the host.
     Allowed,
-    /// Only a document has: what its name leads to is looked at before anything is sent.
+    /// Only a document names the host: its resolved address must be public.
     PublicOnly,
 }
 
-/// Why an address is not called.
+/// Why a URL is not called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AddressError {
-    #[error("{0} is no address that starts with http:// or https://")]
+    #[error("{0} is not an http:// or https:// URL")]
     NoAddress(String),
-    #[error("the document names {0}, which is this machine, a private network or the like")]
+    #[error("the document points to {0}, which is not a public address")]
     Private(String),
 }
 
 impl AllowedHosts {
-    /// `hosts` are names or addresses, with or without a port.
+    /// Allows the hosts of `urls`, and `hosts`, which are names or addresses with or without a
+    /// port.
     pub(crate) fn new<'a>(urls: impl IntoIterator<Item = &'a Url>, hosts: &[String]) -> Self {
         let of_url = |url: &Url| url.host_str().map(|host| (normalize_host(host), None));
-        let said = hosts.iter().map(|host| parse_host_and_port(host));
-        Self { hosts: urls.into_iter().filter_map(of_url).chain(said).collect() }
+        let listed = hosts.iter().map(|host| parse_host_and_port(host));
+        Self { hosts: urls.into_iter().filter_map(of_url).chain(listed).collect() }
     }
 
-    /// Whether this may be called, and how.
+    /// Returns whether and how a URL may be called.
     pub(crate) fn check_access(&self, url: &Url) -> Result<HostAccess, AddressError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(AddressError::NoAddress(redact_url(url)));
@@ -52,8 +53,8 @@ impl AllowedHosts {
         if self.hosts.iter().any(named) {
             return Ok(HostAccess::Allowed);
         }
-        // An address in numbers is never looked up, so it is judged here; the reader of addresses has made `0x7f.1` and
-        // `2130706433` what they are by now.
+        // IP addresses are never resolved, so they are checked here. The URL parser has already
+        // normalized forms such as `0x7f.1` and `2130706433`.
         let address = match host {
             Host::Ipv4(address) => Some(IpAddr::V4(address)),
             Host::Ipv6(address) => Some(IpAddr::V6(address)),
@@ -66,7 +67,7 @@ impl AllowedHosts {
     }
 }
 
-/// An address without what may be secret in it.
+/// Returns only the scheme, host and port of a URL, because the rest may contain secrets.
 pub(crate) fn redact_url(url: &Url) -> String {
     match url.host_str() {
         Some(host) => match url.port() {
@@ -77,26 +78,26 @@ pub(crate) fn redact_url(url: &Url) -> String {
     }
 }
 
-/// A name with a dot at its end is the same as the one without.
+/// A trailing dot does not change a host name.
 fn normalize_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
 fn parse_host_and_port(host: &str) -> (String, Option<u16>) {
     let host = host.trim();
-    // Whatever an address may look like: it is read as addresses are.
+    // Parsed like the host of a URL, so that every spelling of an address is normalized.
     match Url::parse(&format!("http://{host}/")) {
         Ok(url) => {
             let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
             let port = if host.ends_with(']') { None } else { port };
             (normalize_host(url.host_str().unwrap_or(host)), port)
         }
-        // An address of IP version 6 without its brackets.
+        // An IPv6 address without brackets.
         Err(_) => (normalize_host(&format!("[{host}]")), None),
     }
 }
 
-/// Looks names up as this machine does.
+/// Resolves names with the system's resolver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SystemResolver;
 
@@ -109,8 +110,8 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Leaves out every address that is not public. It stands between a name and the connection itself, so that a name which
-/// leads elsewhere the second time is of no use.
+/// Drops every address that is not public. It runs as part of the connection's own lookup, so a
+/// name that resolves differently the second time (DNS rebinding) gains nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PublicOnlyResolver<R>(pub(crate) R);
 
@@ -120,7 +121,7 @@ impl<R: Resolve> Resolve for PublicOnlyResolver<R> {
         Box::pin(async move {
             let found: Vec<SocketAddr> = looking_up.await?.collect();
             if found.is_empty() {
-                return Err("the name leads to no address".into());
+                return Err("the host name does not resolve to any address".into());
             }
             let public: Vec<SocketAddr> =
                 found.into_iter().filter(|address| is_public(address.ip())).collect();
@@ -132,9 +133,9 @@ impl<R: Resolve> Resolve for PublicOnlyResolver<R> {
     }
 }
 
-/// A name leads to addresses that must not be called.
+/// A name resolves only to addresses that must not be called.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("its name leads to this machine, a private network or the like")]
+#[error("the host name does not resolve to a public address")]
 pub(crate) struct PrivateAddressError;
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_only_a_document_names_must_be_public() {
-        let nobody = AllowedHosts::default();
+        let none = AllowedHosts::default();
         for private in [
             "http://localhost/x",
             "http://LOCALHOST.:8080",
@@ -190,7 +191,7 @@ mod tests {
             "http://192.88.99.1",
             "http://１２７.0.0.1",
         ] {
-            assert!(matches!(reach(&nobody, private), Err(AddressError::Private(_))), "{private}");
+            assert!(matches!(reach(&none, private), Err(AddressError::Private(_))), "{private}");
         }
         for public in [
             "https://api.example.com",
@@ -202,10 +203,10 @@ mod tests {
             "http://localhost.example.com",
             "http://metadata.google.internal",
         ] {
-            assert_eq!(reach(&nobody, public), Ok(HostAccess::PublicOnly), "{public}");
+            assert_eq!(reach(&none, public), Ok(HostAccess::PublicOnly), "{public}");
         }
         for odd in ["file:///etc/passwd", "ftp://a", "data:a", "unix:/x"] {
-            assert!(matches!(reach(&nobody, odd), Err(AddressError::NoAddress(_))), "{odd}");
+            assert!(matches!(reach(&none, odd), Err(AddressError::NoAddress(_))), "{odd}");
         }
     }
 
@@ -229,7 +230,7 @@ mod tests {
         for other in ["http://localhost:8001", "http://127.0.0.1", "http://10.0.0.6", "http://[fd00::2]"] {
             assert!(reach(&named, other).is_err(), "{other}");
         }
-        // The port that nobody writes is the usual one.
+        // The default port is not written in the URL.
         let named = AllowedHosts::new([], &["localhost:80".to_owned()]);
         assert_eq!(reach(&named, "http://localhost/"), Ok(HostAccess::Allowed));
     }

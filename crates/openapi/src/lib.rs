@@ -1,5 +1,5 @@
-//! OpenAPI documents as sources of tools: a document becomes operations, and an operation a tool and the HTTP request
-//! behind it.
+//! OpenAPI documents as sources of tools: a document becomes operations, and each operation becomes
+//! a tool and the HTTP request behind it.
 
 mod auth;
 mod base_url;

@@ -1,5 +1,5 @@
-//! One operation of a document: the tool that it becomes, and the table from its arguments to the request. The schema
-//! that is shown and the request that is sent are both made from this table.
+//! One operation of a document: its tool, and the mapping from the tool's arguments to the HTTP
+//! request. The input schema and the request are both derived from this mapping.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -8,36 +8,38 @@ use serde_json::Value;
 use toolyard_hub::json::Object;
 use toolyard_hub::{Raw, Schema};
 
-/// One operation, ready to be offered and called.
+/// An operation that can be offered as a tool and called.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// The tool's name within the document.
+    /// The tool name within the document.
     pub name: String,
-    /// The tool as MCP has it.
+    /// The MCP tool definition.
     pub definition: Raw,
     pub method: Method,
-    /// The path with its `{parameters}`, as the document has it.
+    /// The path template of the document, with its `{parameters}`.
     pub path: String,
-    /// Where it is, the nearest list of the document: operation, path, document. Never empty: `/` stands for none.
+    /// The most specific server list of the document: operation, path, then document. Never empty:
+    /// `/` stands for a missing list.
     pub servers: Vec<ServerUrl>,
     pub arguments: Vec<Argument>,
     pub body: Option<OperationBody>,
-    /// Which answers are put into `{"result": …}`, in the output schema and in results alike.
+    /// Which responses are wrapped in `{"result": …}`, both in the output schema and in results.
     pub wrapping: ResultWrapping,
-    /// The tool's output schema, compiled when the first answer is checked against it.
+    /// The validator of the output schema, compiled for the first response.
     pub output: Arc<OnceLock<Option<Schema>>>,
-    /// Where the document has the schemas that the output schema was made from.
+    /// The response schemas of the document that the output schema was built from.
     pub response_rules: Vec<ResponseRule>,
-    /// What the operation asks to be sent with `Accept`, best first.
+    /// The media types for `Accept`, in order of preference.
     pub produces: Vec<String>,
-    /// Any of these will do; none at all means that nothing is needed, and so does an empty one.
+    /// Alternative security requirements. If the list is empty or contains an empty alternative, no
+    /// credentials are needed.
     pub security: Vec<Vec<SecurityRequirement>>,
     pub tags: Vec<String>,
     pub operation_id: Option<String>,
 }
 
 impl Operation {
-    /// What the tool says about its results, if it says anything.
+    /// Returns the output schema of the tool, if it has one.
     pub(crate) fn output_schema(&self) -> Option<&Schema> {
         let read = || {
             let mut definition = Object::parse(&self.definition).ok()?;
@@ -57,14 +59,14 @@ pub enum Method {
     Post,
     Patch,
     Delete,
-    /// New in 3.2.
+    /// New in OpenAPI 3.2.
     Query,
-    /// One of 3.2's `additionalOperations`, as it is sent.
+    /// A method of `additionalOperations` (OpenAPI 3.2), in the spelling that is sent.
     Other(String),
 }
 
 impl Method {
-    /// As it is sent.
+    /// Returns the method in the spelling that is sent.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Get => "GET",
@@ -81,7 +83,7 @@ impl Method {
     }
 }
 
-/// An address that may have variables in it.
+/// A server URL that may contain variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerUrl {
     pub template: String,
@@ -94,7 +96,7 @@ pub struct ServerVariable {
     pub allowed: Vec<String>,
 }
 
-/// One argument of the tool, and where it goes.
+/// One argument of the tool and its location in the request.
 #[derive(Debug, Clone)]
 pub struct Argument {
     /// The property of the input schema.
@@ -105,7 +107,7 @@ pub struct Argument {
     pub explode: bool,
     pub allow_reserved: bool,
     pub required: bool,
-    /// The media type where the parameter is described by `content` instead of a style.
+    /// The media type of a parameter that is described by `content` instead of a style.
     pub content: Option<String>,
 }
 
@@ -113,13 +115,13 @@ pub struct Argument {
 pub enum ArgumentLocation {
     Path,
     Query,
-    /// The whole query string (3.2).
+    /// The whole query string (OpenAPI 3.2).
     QueryString,
     Header,
     Cookie,
     /// The whole body.
     Body,
-    /// One member of a body that is an object.
+    /// One member of an object body.
     BodyField,
 }
 
@@ -132,19 +134,19 @@ pub enum ParameterStyle {
     SpaceDelimited,
     PipeDelimited,
     DeepObject,
-    /// Swagger's `tsv`.
+    /// The `tsv` collection format of Swagger 2.0.
     TabDelimited,
 }
 
-/// The body that the arguments make up.
+/// How the arguments form the request body.
 #[derive(Debug, Clone)]
 pub struct OperationBody {
     pub media_type: String,
     pub encoding: BodyEncoding,
     pub required: bool,
-    /// How single members of a form are written, by wire name.
+    /// How single members of a form are encoded, by wire name.
     pub fields: BTreeMap<String, FieldEncoding>,
-    /// Whether members of other names are files.
+    /// Whether additional members are files.
     pub more_files: bool,
 }
 
@@ -153,47 +155,48 @@ pub enum BodyEncoding {
     Json,
     Form,
     Multipart,
-    /// The argument is a text that is sent as it is.
+    /// The argument is a string that is sent unchanged.
     Text,
-    /// The argument is base64 or a data URI, and its bytes are sent.
+    /// The argument is base64 or a data URI, and its decoded bytes are sent.
     Bytes,
 }
 
-/// How one member of a form or multipart body is written.
+/// How one member of a form or multipart body is encoded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FieldEncoding {
     pub content_type: Option<String>,
     pub style: Option<ParameterStyle>,
     pub explode: Option<bool>,
     pub allow_reserved: bool,
-    /// Whether it is a file: base64 or a data URI, or an object with `data`, `filename` and `content_type`.
+    /// Whether the member is a file: base64, a data URI, or an object with `data`, `filename` and
+    /// `content_type`.
     pub file: bool,
 }
 
-/// Which answers are put into `{"result": …}`, since structured content has to be an object.
+/// Which responses are wrapped in `{"result": …}`. Structured content has to be an object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResultWrapping {
-    /// None: all of them are JSON objects.
+    /// None: every response is a JSON object.
     #[default]
     Never,
-    /// Those that are not JSON objects.
+    /// Responses that are not JSON objects.
     Others,
-    /// All of them.
+    /// Every response.
     Always,
 }
 
-/// The schema of one good response.
+/// The schema of one successful response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseRule {
-    /// As the document has it: `200`, `2XX`, `default`.
+    /// The status key of the document: `200`, `2XX` or `default`.
     pub status: String,
-    /// A JSON pointer into the document.
+    /// JSON pointer into the document.
     pub pointer: String,
-    /// Which of several schemas it is, in the order of the output schema's `anyOf`.
+    /// The index in the `anyOf` of the output schema, if there are several schemas.
     pub branch: usize,
 }
 
-/// A security scheme that an operation asks for.
+/// A security scheme that an operation requires.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecurityRequirement {
     pub scheme: String,
@@ -223,24 +226,24 @@ pub enum SecuritySchemeKind {
         token_url: String,
         scopes: Vec<String>,
     },
-    /// Any other flow of OAuth 2, or OpenID Connect: the configuration has a token.
+    /// Another OAuth 2 flow, or OpenID Connect: the configuration provides the token.
     Token,
-    /// What cannot be done here, such as a client's certificate.
+    /// An unsupported scheme, such as a client certificate.
     Other {
         kind: String,
     },
 }
 
-/// What was found out about a document while it was read, at its place.
+/// A problem or remark about a document, with its location.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Diagnostic {
     pub severity: DiagnosticSeverity,
-    /// A JSON pointer into the document.
+    /// JSON pointer into the document.
     pub pointer: String,
-    /// A fixed word for this kind of finding.
+    /// A fixed code for this kind of diagnostic.
     pub code: &'static str,
     pub message: String,
-    /// The operation that it is about, as `GET /pets`.
+    /// The affected operation, such as `GET /pets`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

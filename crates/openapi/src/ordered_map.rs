@@ -1,6 +1,6 @@
-//! A map from names to values that keeps the order of the text. Most maps of a document have a handful of names, and most
-//! questions are about names that they do not have: comparing is quicker than hashing there, and takes less room. Names
-//! come from strangers, so that large maps have a table.
+//! A map from names to values in document order. Most maps of a document have a handful of names,
+//! and most lookups are for names that they do not have. A linear search is faster than hashing for
+//! those and needs less memory. Names are untrusted, so large maps have a hash table.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -8,13 +8,13 @@ use std::hash::Hash;
 
 use serde::ser::{Serialize, Serializer};
 
-/// Up to this many names are compared one by one.
+/// Maps with up to this many names are searched linearly.
 const FEW: usize = 16;
 
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedMap<K, V> {
     entries: Vec<(K, V)>,
-    /// Where each name is, once there are more than a few.
+    /// The index of each name in a large map.
     #[expect(clippy::box_collection, reason = "most maps have none, and there are very many maps")]
     positions: Option<Box<HashMap<K, usize>>>,
 }
@@ -55,7 +55,7 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
         self.entries.iter().map(|(name, value)| (name.borrow(), value))
     }
 
-    /// The same, with the names as they are kept.
+    /// Like `iter`, with the names as they are stored.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter().map(|(name, value)| (name, value))
     }
@@ -68,7 +68,7 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
         self.entries.iter().map(|(_, value)| value)
     }
 
-    /// Puts a value in; one that had the name gives up its place and is given back.
+    /// Inserts a value. Replaces and returns the previous value of the name.
     pub(crate) fn insert(&mut self, name: K, value: V) -> Option<V> {
         if let Some(there) = self.get_mut(name.borrow()) {
             return Some(std::mem::replace(there, value));
@@ -83,7 +83,7 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
         None
     }
 
-    /// Takes a value out; what came after it moves up.
+    /// Removes a value. The values after it move up.
     pub(crate) fn remove(&mut self, name: &str) -> Option<V> {
         let (_, value) = self.entries.remove(self.position(name)?);
         if self.positions.is_some() {
@@ -92,7 +92,8 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
         Some(value)
     }
 
-    /// Takes a value out, and the last one gets its place: quick in a large map.
+    /// Removes a value and moves the last one to its position, which takes constant time in a large
+    /// map.
     pub(crate) fn swap_remove(&mut self, name: &str) -> Option<V> {
         let place = self.position(name)?;
         let (_, value) = self.entries.swap_remove(place);
@@ -118,7 +119,7 @@ impl<K: Borrow<str> + Clone + Eq + Hash, V> OrderedMap<K, V> {
     }
 }
 
-/// In whatever order: that is what objects of JSON are.
+/// Order does not matter, as in JSON objects.
 impl<K: Borrow<str> + Clone + Eq + Hash, V: PartialEq> PartialEq for OrderedMap<K, V> {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len()

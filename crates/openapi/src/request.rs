@@ -1,5 +1,5 @@
-//! From the arguments of a call to the HTTP request that the document describes. Nothing is sent here, and nothing of
-//! the configuration's secrets is known here.
+//! Builds the HTTP request that the document describes from the arguments of a call. This module
+//! sends nothing and has no access to configured secrets.
 
 mod body;
 mod escape;
@@ -24,7 +24,8 @@ use crate::operation::{Argument, ArgumentLocation, Operation};
 use shallow_value::to_plain_text;
 use styles::ParameterSerializer;
 
-/// What the protocol itself writes, and what the specification says is no parameter. These are never arguments.
+/// Headers that HTTP itself sets or that the OpenAPI specification excludes from parameters. They
+/// are never arguments.
 const NOT_ARGUMENTS: [&str; 14] = [
     "accept",
     "authorization",
@@ -42,27 +43,27 @@ const NOT_ARGUMENTS: [&str; 14] = [
     "upgrade",
 ];
 
-/// Whether a header is not for an argument to set.
+/// Whether a header cannot be set by an argument.
 pub(crate) fn is_reserved_header(header: &str) -> bool {
     NOT_ARGUMENTS.iter().any(|other| other.eq_ignore_ascii_case(header))
 }
 
-/// A request as the document describes it, before anybody has proved who they are.
+/// A request as the document describes it, without credentials.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OperationRequest {
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
-    /// Pairs for the `Cookie` header, as they are sent.
+    /// Encoded `name=value` pairs for the `Cookie` header.
     pub(crate) cookies: Vec<String>,
     pub(crate) payload: Option<Payload>,
 }
 
-/// Why no request could be made.
+/// Why a request cannot be built.
 #[derive(Debug, PartialEq)]
 pub(crate) enum RequestBuildError {
     /// The property, and what is wrong with its value.
     Argument(String, String),
-    /// The document describes something that cannot be sent.
+    /// The document describes a request that cannot be sent.
     Document(String),
     Internal(String),
 }
@@ -73,18 +74,18 @@ impl RequestBuildError {
         match self {
             Self::Argument(property, why) => HubError::new(
                 ErrorKind::InvalidArguments,
-                format!("the argument {property} of {} {why}", operation.name),
+                format!("the argument `{property}` of `{}` {why}", operation.name),
             ),
             Self::Document(why) => {
-                HubError::new(ErrorKind::ToolFailed, format!("{place} cannot be sent: {why}"))
-                    .with_suggestion("the document is at fault")
+                HubError::new(ErrorKind::ToolFailed, format!("cannot build the request {place}: {why}"))
+                    .with_suggestion("fix this operation in the OpenAPI document")
             }
             Self::Internal(why) => HubError::new(ErrorKind::Bug, why),
         }
     }
 }
 
-/// Puts every argument where the document has it.
+/// Builds the request with every argument at its location.
 pub(crate) fn build_request(
     operation: &Operation,
     base: &Url,
@@ -117,18 +118,21 @@ pub(crate) fn build_request(
 }
 
 impl OperationRequest {
-    /// Writes the cookies down, once all of them are known.
+    /// Writes the `Cookie` header. Call it after all cookies have been added.
     pub(crate) fn set_cookie_header(&mut self) -> Result<(), RequestBuildError> {
         if self.cookies.is_empty() {
             return Ok(());
         }
-        let value = HeaderValue::from_bytes(self.cookies.join("; ").as_bytes())
-            .map_err(|_| RequestBuildError::Document("a cookie holds what cannot be sent".to_owned()))?;
+        let value = HeaderValue::from_bytes(self.cookies.join("; ").as_bytes()).map_err(|_| {
+            RequestBuildError::Document(
+                "a cookie contains characters that are not valid in a header".to_owned(),
+            )
+        })?;
         self.headers.insert(COOKIE, value);
         Ok(())
     }
 
-    /// Adds a pair to the query.
+    /// Adds a parameter to the query.
     pub(crate) fn add_to_query(&mut self, name: &str, value: &str) {
         let pair = format!(
             "{}={}",
@@ -162,15 +166,15 @@ fn build_url(operation: &Operation, base: &Url, given: &Object) -> Result<Url, R
     url.set_path(&path);
     url.set_fragment(None);
     url.set_query((!query.is_empty()).then(|| query.join("&")).as_deref());
-    // The one who reads addresses has the last word on what a path means: `..`, however it was encoded, would have been
-    // followed by now.
+    // The URL parser resolves `..` segments in any encoding. If the path has changed, an argument
+    // contained one.
     if url.path() != path || url.origin() != base.origin() {
-        let why = "would lead to another path than the one that the document describes";
+        let why = "would change the path that the document describes";
         let path_arguments =
             operation.arguments.iter().filter(|argument| argument.place == ArgumentLocation::Path);
         let name = path_arguments.map(|argument| argument.property.as_str()).collect::<Vec<_>>().join(", ");
         return Err(match name.is_empty() {
-            true => RequestBuildError::Document("its path leads elsewhere".to_owned()),
+            true => RequestBuildError::Document("its path changes when it is normalized".to_owned()),
             false => RequestBuildError::Argument(name, why.to_owned()),
         });
     }
@@ -190,7 +194,8 @@ fn argument_pairs(argument: &Argument, raw: &RawValue) -> Vec<String> {
     pairs.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// The whole query: a form where the document says so, and else the text of the value.
+/// Serializes the whole query string: as a form if its media type says so, else as the text of the
+/// value.
 fn serialize_query_string(argument: &Argument, raw: &RawValue) -> Option<String> {
     let media_type = argument.content.as_deref().unwrap_or_default();
     let is_form = media_type.starts_with("application/x-www-form-urlencoded") && raw.get().starts_with('{');
@@ -208,7 +213,8 @@ fn serialize_query_string(argument: &Argument, raw: &RawValue) -> Option<String>
     serialize_content(media_type, raw).map(|text| percent_encode(&text, allow))
 }
 
-/// A parameter that is described by a media type: JSON where that says so, and else its text.
+/// Serializes a parameter that is described by a media type: as JSON if the media type is JSON,
+/// else as text.
 fn serialize_content(media_type: &str, raw: &RawValue) -> Option<String> {
     if is_json(media_type) { Some(raw.get().to_owned()) } else { to_plain_text(raw) }
 }
@@ -230,11 +236,11 @@ fn build_header(
     };
     let Some(value) = value else { return Ok(None) };
     let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| RequestBuildError::Document(format!("{name:?} is no name of a header")))?;
+        .map_err(|_| RequestBuildError::Document(format!("{name:?} is not a valid header name")))?;
     let wrong = || {
         RequestBuildError::Argument(
             argument.property.clone(),
-            "holds what a header cannot, such as a line break".to_owned(),
+            "contains characters that are not valid in a header, such as a line break".to_owned(),
         )
     };
     let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| wrong())?;
@@ -249,7 +255,7 @@ fn accept_header(operation: &Operation) -> HeaderValue {
     HeaderValue::from_str(&operation.produces.join(", ")).unwrap_or(usual)
 }
 
-/// Whether a media type is JSON, its relatives included.
+/// Whether a media type is JSON, including the `+json` suffix.
 pub(crate) fn is_json(media_type: &str) -> bool {
     let kind = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")

@@ -1,5 +1,6 @@
-//! From an HTTP answer to the result of a tool: text and structured content where it is JSON, text, pictures and sounds
-//! as what they are, anything else as a blob. A status of 400 or more is the tool saying that it failed.
+//! Converts an HTTP response into a tool result: JSON as text and structured content, text as text,
+//! images and audio as their content types, everything else as a blob. A non-success status makes
+//! the result an error of the tool.
 
 mod charset;
 mod structured_content;
@@ -18,28 +19,28 @@ use toolyard_hub::printable::clean_excerpt;
 use crate::operation::Operation;
 use crate::request::is_json;
 
-/// An answer that was read, whole or up to a limit.
+/// A response body, complete or truncated at a limit.
 #[derive(Debug)]
 pub(crate) struct BufferedResponse {
     pub(crate) method: Method,
-    /// Where it came from in the end.
+    /// The final URL after redirects.
     pub(crate) url: Url,
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) bytes: Vec<u8>,
     pub(crate) cut: Option<TruncationCause>,
-    /// What a person should know about how it came.
+    /// A remark for the user, for example about a redirect that was not followed.
     pub(crate) note: Option<String>,
 }
 
-/// Why the rest of an answer was not read.
+/// Why the rest of a response was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TruncationCause {
     Size,
     Time,
 }
 
-/// Headers that people need beside an answer, by name. Others may be private, or only noise.
+/// Response headers that are included in results. Other headers may be private, or are only noise.
 const OF_INTEREST: [&str; 29] = [
     "allow",
     "content-disposition",
@@ -71,15 +72,16 @@ const OF_INTEREST: [&str; 29] = [
     "www-authenticate",
     "x-request-id",
 ];
-/// How the names begin that servers give to rate limits and to pages.
+/// Prefixes of header names for rate limits and pagination.
 const FAMILIES: [&str; 5] = ["x-ratelimit-", "x-rate-limit-", "x-total", "x-pagination", "x-page"];
-/// Longer values are cut. Links to further pages can be long, and are of no use in part.
+/// Longer header values are truncated. Links to further pages may be long and are useless when
+/// truncated, so they have a higher limit.
 const LONGEST: usize = 500;
 const LONGEST_LINK: usize = 8_000;
 
 impl BufferedResponse {
-    /// The result of the tool. What breaks the tool's output schema is an error: clients throw such a result away, and
-    /// would leave their user in the dark about a call that was made.
+    /// Returns the tool result. A response that violates the output schema becomes an error:
+    /// clients discard such a result, and the user would not learn that the call was made.
     pub(crate) async fn into_outcome(self, operation: &Operation) -> Outcome {
         let body = self.decode_body();
         if !self.status.is_success() {
@@ -106,7 +108,7 @@ impl BufferedResponse {
         }
     }
 
-    /// The tool says that it failed.
+    /// Returns a tool result with `isError`.
     fn failure(&self, words: String, body: &ResponseBody) -> Outcome {
         let mut result = self.content(Some(words), body);
         result.set("isError", to_raw(&true));
@@ -131,13 +133,13 @@ impl BufferedResponse {
     }
 
     fn decode_body(&self) -> ResponseBody {
-        let said = content_type(&self.headers);
-        let kind = essence(said);
+        let content_type_header = content_type(&self.headers);
+        let kind = essence(content_type_header);
         if self.bytes.is_empty() {
             return ResponseBody::default();
         }
         if is_json(&kind) || kind.is_empty() {
-            // Whoever does not say what it is often means JSON.
+            // A response without a content type is often JSON.
             let raw = self.json();
             if raw.is_some() {
                 return ResponseBody {
@@ -150,7 +152,7 @@ impl BufferedResponse {
         let is_text = is_text(&kind) || is_json(&kind);
         if is_text || (kind.is_empty() && std::str::from_utf8(&self.bytes).is_ok()) {
             return ResponseBody {
-                text: Some(charset::decode_text(&self.bytes, said)),
+                text: Some(charset::decode_text(&self.bytes, content_type_header)),
                 ..ResponseBody::default()
             };
         }
@@ -166,7 +168,7 @@ impl BufferedResponse {
         ResponseBody { block: Some(block), ..ResponseBody::default() }
     }
 
-    /// The body as the JSON that it is, if all of it came.
+    /// Returns the body as JSON if it is valid and complete.
     fn json(&self) -> Option<Box<RawValue>> {
         if self.cut.is_some() {
             return None;
@@ -175,7 +177,7 @@ impl BufferedResponse {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// The status, the headers of interest, and what the server said about it.
+    /// Returns the status line, the notable headers and the text of the body.
     fn summary(&self, body: &ResponseBody) -> String {
         let mut text = format!("HTTP {}", self.status.as_u16());
         if let Some(reason) = self.status.canonical_reason() {
@@ -192,7 +194,7 @@ impl BufferedResponse {
         text
     }
 
-    /// Headers of one name are one, as a list.
+    /// Returns the notable headers. Headers with the same name are joined.
     fn notable_headers(&self) -> Vec<(String, String)> {
         let wanted = |name: &str| {
             let plain = name.strip_prefix("x-").unwrap_or(name);
@@ -217,10 +219,10 @@ impl BufferedResponse {
     fn remark(&self) -> Option<String> {
         let cut = self.cut.map(|cut| match cut {
             TruncationCause::Size => {
-                format!("[cut off: only the first {} bytes were read]", self.bytes.len())
+                format!("[truncated: only the first {} bytes were read]", self.bytes.len())
             }
             TruncationCause::Time => {
-                format!("[cut off: {} bytes came in the time that there was]", self.bytes.len())
+                format!("[truncated: {} bytes were received before the timeout]", self.bytes.len())
             }
         });
         match (cut, &self.note) {
@@ -229,18 +231,18 @@ impl BufferedResponse {
         }
     }
 
-    /// The address without what may be secret in it.
+    /// Returns the URL without its query and user info, which may contain secrets.
     fn redacted_url(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
-        // An address with a host can be without a name and a password.
+        // Cannot fail for a URL with a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
     }
 }
 
-/// What an answer holds.
+/// The decoded body of a response.
 #[derive(Default)]
 struct ResponseBody {
     text: Option<String>,
@@ -258,7 +260,7 @@ fn text_block(text: impl AsRef<str>) -> Value {
     json!({"type": "text", "text": text.as_ref()})
 }
 
-/// Whether people read this.
+/// Whether a content type is human-readable text.
 pub(crate) fn is_text(content_type: &str) -> bool {
     let kind = essence(content_type);
     let kind = kind.as_str();
@@ -285,17 +287,18 @@ pub(crate) fn is_text(content_type: &str) -> bool {
         )
 }
 
-/// What the server says that it is.
+/// Returns the `Content-Type` header.
 fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters, in lowercase.
 fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// Whether an answer of this kind may never end: what came of it is worth having.
+/// Whether a response of this type may be endless. What has been received before the deadline is
+/// still returned.
 pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     matches!(
         essence(content_type(headers)).as_str(),

@@ -1,4 +1,4 @@
-//! What is configured about one document.
+//! Settings of one document.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,47 +9,47 @@ use toolyard_hub::{Secret, SourceName, ToolListing};
 use crate::convert::ConvertSettings;
 use crate::document::DocumentLocation;
 
-/// One document as a source.
+/// An OpenAPI document as a source.
 #[derive(Clone, PartialEq)]
 pub struct DocumentSettings {
-    /// Its name in this yard.
+    /// The name of the source in this yard.
     pub name: SourceName,
     pub enabled: bool,
     pub location: DocumentLocation,
-    /// Where every operation is, whatever the document says.
+    /// The base URL of every operation. Overrides the document.
     pub base_url: Option<String>,
-    /// For the variables in the document's addresses.
+    /// Values for the variables in the document's server URLs.
     pub variables: BTreeMap<String, String>,
-    /// Hosts that may be called though their address is private, with or without a port.
+    /// Hosts that may be called although their address is private, with or without a port.
     pub allow_hosts: Vec<String>,
-    /// Sent with every request.
+    /// Headers that are sent with every request.
     pub headers: BTreeMap<String, Secret>,
-    /// Headers of our own callers that are handed on. None unless named.
+    /// Headers of the caller that are forwarded. Default: none.
     pub forward_headers: Vec<String>,
     pub auth: ApiAuthSettings,
     pub convert: ConvertSettings,
     pub references: ReferencePolicy,
-    /// Globs over the names of tools; everything where this is not said.
+    /// Globs over tool names. Default: all tools.
     pub enabled_tools: Option<Vec<String>>,
-    /// Globs over the names of tools; these win.
+    /// Globs over tool names that are excluded. They take precedence over `enabled_tools`.
     pub disabled_tools: Vec<String>,
-    /// Needed for every tool.
+    /// Permissions required for every tool.
     pub permissions: Vec<String>,
-    /// Needed beside those for the tools that a glob picks.
+    /// Additional permissions for the tools that a glob matches.
     pub tool_permissions: BTreeMap<String, Vec<String>>,
     pub listing: ToolListing,
-    /// How long the document may take to come.
+    /// Time limit for loading the document.
     pub start_time: Duration,
-    /// How long a call may take, from the first try to the last byte.
+    /// Time limit of a call, from the first attempt to the last byte.
     pub call_time: Duration,
-    /// The largest answer that is read, in bytes.
+    /// Size limit of a response, in bytes.
     pub largest_answer: usize,
-    /// How often a document at an address is asked for anew.
+    /// How often a document at a URL is checked for changes.
     pub reload_every: Duration,
 }
 
 impl DocumentSettings {
-    /// A document with nothing out of the ordinary.
+    /// Creates the default settings for a document.
     pub fn new(name: SourceName, location: DocumentLocation) -> Self {
         Self {
             name,
@@ -76,14 +76,14 @@ impl DocumentSettings {
     }
 }
 
-/// Addresses may hold secrets, so they are not shown.
+/// Omits URLs because they may contain secrets.
 impl fmt::Debug for DocumentSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DocumentSettings").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// Whether `$ref`s may lead to other addresses.
+/// Where `$ref`s may point to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReferencePolicy {
     /// Only to other files below the document's folder.
@@ -92,29 +92,29 @@ pub enum ReferencePolicy {
     Network,
 }
 
-/// How we prove who we are.
+/// Credentials for the API.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ApiAuthSettings {
-    /// By the name that the document gives to a scheme.
+    /// Credentials by the name of the security scheme in the document.
     pub schemes: BTreeMap<String, ApiCredential>,
-    /// For every scheme that takes a bearer token and has nothing of its own.
+    /// A token for every scheme that accepts a bearer token and has no credentials of its own.
     pub bearer: Option<Secret>,
     pub missing: MissingAuth,
 }
 
-/// What becomes of a call that needs what is not configured.
+/// How to handle a call whose credentials are not configured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MissingAuth {
-    /// It is refused, with a word on what is missing.
+    /// Reject the call with an error that names the missing credentials.
     #[default]
     Refuse,
-    /// It is sent without: the server may know us in another way.
+    /// Send the request without credentials: the server may authenticate it in another way.
     Send,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApiCredential {
-    /// An API key, or a token.
+    /// An API key or a token.
     Token(Secret),
     Basic {
         username: Secret,
@@ -123,19 +123,19 @@ pub enum ApiCredential {
     Client(ClientCredentials),
 }
 
-/// What gets a token by itself.
+/// OAuth 2 client credentials, which are exchanged for access tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientCredentials {
     pub id: Secret,
     pub secret: Secret,
-    /// Where the token comes from, if not from where the document says.
+    /// The token URL. Default: the one in the document.
     pub token_url: Option<String>,
-    /// Asked for beside what an operation needs.
+    /// Scopes that are requested in addition to those that an operation needs.
     pub scopes: Vec<String>,
     pub sending: ClientAuthMethod,
 }
 
-/// How the client's own credentials are sent.
+/// How the client credentials are sent to the token URL.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClientAuthMethod {
     /// In the `Authorization` header.

@@ -1,4 +1,4 @@
-//! A document as a source of the yard.
+//! An OpenAPI document as a source of the yard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::operation::{Operation, SecurityScheme};
 use crate::settings::DocumentSettings;
 use crate::watch::watch_document;
 
-/// One document: it is read, watched and called for as long as this lives.
+/// A source that loads and watches one document and calls its operations until it is dropped.
 #[derive(Debug)]
 pub struct OpenApiSource {
     inner: Arc<OpenApiState>,
@@ -30,33 +30,33 @@ pub struct OpenApiSource {
     watcher: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the source and its follower share.
+/// State that is shared with the document watcher.
 #[derive(Debug)]
 pub(crate) struct OpenApiState {
     pub(crate) settings: DocumentSettings,
     pub(crate) http: HttpClients,
-    /// Where the bytes of its tools are reserved.
+    /// The budget for the size of the tool definitions.
     pub(crate) definitions: DefinitionBudget,
     tokens: TokenCache,
     served: ArcSwapOption<DocumentVersion>,
     published: PublishedSource,
 }
 
-/// One version of the document, as calls need it. A call keeps the version that it began with.
+/// One version of the document. A call uses the same version from start to end.
 #[derive(Debug)]
 pub(crate) struct DocumentVersion {
     pub(crate) operations: HashMap<String, Operation>,
     pub(crate) schemes: Vec<SecurityScheme>,
-    /// The address that it came from, if it came from one.
+    /// The URL that the document was fetched from, if any.
     pub(crate) document: Option<Url>,
     pub(crate) named: AllowedHosts,
 }
 
 impl OpenApiSource {
-    /// How this is called where other sources name their transport.
+    /// The transport name in the status of this source.
     pub const TRANSPORT: &'static str = "openapi";
 
-    /// Begins to read the document in the background. Must be called inside a runtime.
+    /// Starts to load the document in the background. Must be called inside a Tokio runtime.
     pub fn start(settings: DocumentSettings, http: HttpClients, definitions: DefinitionBudget) -> Arc<Self> {
         let state = if settings.enabled { SourceState::Starting } else { SourceState::Disabled };
         let status =
@@ -79,7 +79,7 @@ impl OpenApiSource {
         &self.inner.settings
     }
 
-    /// Stops watching the document. Calls in flight are their callers' to end.
+    /// Stops watching the document. Calls in flight are not canceled.
     pub async fn stop(&self) {
         self.stop.cancel();
         let follower = self.watcher.lock().take();
@@ -98,7 +98,7 @@ impl OpenApiState {
         self.published.set_status(SourceStatus { transport: Some(OpenApiSource::TRANSPORT), ..status });
     }
 
-    /// Serves another version of the document.
+    /// Replaces the served version of the document.
     pub(crate) fn serve(&self, served: DocumentVersion, offer: SourceOffer) {
         self.served.store(Some(Arc::new(served)));
         let before = self.published.offer();
@@ -115,13 +115,13 @@ impl OpenApiState {
         self.served.load().is_some()
     }
 
-    /// The document; waits for it while it is being read for the first time.
+    /// Returns the document. Waits while it is being loaded for the first time.
     async fn wait_for_document(&self) -> Result<Arc<DocumentVersion>, HubError> {
         let or_given_up = |status: &SourceStatus| match self.served.load_full() {
             Some(served) => Some(Ok(served)),
             None if status.state == SourceState::Starting && !status.startup_complete => None,
             None => {
-                let reason = status.reason.as_deref().unwrap_or("it is not served");
+                let reason = status.reason.as_deref().unwrap_or("the document is not loaded");
                 let message = format!("{} is {}: {reason}", self.settings.name, status.state.label());
                 Some(Err(HubError::new(ErrorKind::CannotConnect, message)))
             }
@@ -133,12 +133,12 @@ impl OpenApiState {
         let SourceTarget::Tool { name, arguments } = &call.target else {
             return Err(HubError::new(
                 ErrorKind::UnknownResource,
-                format!("{} offers tools only", self.settings.name),
+                format!("`{}` provides only tools", self.settings.name),
             ));
         };
         let served = self.wait_for_document().await?;
         let Some(operation) = served.operations.get(name) else {
-            let message = format!("{} has no operation {name} any more", self.settings.name);
+            let message = format!("`{}` no longer has the operation `{name}`", self.settings.name);
             return Err(HubError::new(ErrorKind::UnknownTool, message));
         };
         let exchange = HttpExchange {

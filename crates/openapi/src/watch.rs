@@ -1,5 +1,5 @@
-//! Keeps a source in step with its document: reads it, watches it, and reads it again when it has changed. A version
-//! that cannot be used changes nothing but the status.
+//! Keeps a source in sync with its document: loads it, watches it, and loads it again when it
+//! changes. A version that cannot be loaded only changes the status.
 
 mod file_versions;
 mod load;
@@ -18,9 +18,9 @@ use file_versions::FileVersions;
 use load::{DocumentLoader, LoadOutcome};
 use offer::UNCALLABLE;
 
-/// How often files are looked at. A change counts once a file has stayed the same from one look to the next.
+/// Polling interval for files. A change takes effect once a file is unchanged between two polls.
 const LOOK: Duration = Duration::from_millis(500);
-/// The first and the longest wait before a document that could not be had is asked for again.
+/// Initial and maximum delay before a document that could not be fetched is requested again.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -46,7 +46,7 @@ struct DocumentWatcher {
 }
 
 impl DocumentWatcher {
-    /// Reads the document and serves it; gives back what its files looked like just before.
+    /// Loads and serves the document. Returns the file versions from just before it was read.
     async fn read(&mut self) -> Option<FileVersions> {
         let brought = self.loader.load(&self.inner).await;
         match brought {
@@ -57,9 +57,9 @@ impl DocumentWatcher {
             }
             Ok(LoadOutcome::New(new)) => {
                 self.failures = 0;
-                // Told now, not only to whoever calls the first of them.
+                // Logged at load time, so that the operator sees it before the first call fails.
                 for warning in new.warnings.iter().filter(|warning| warning.starts_with(UNCALLABLE)) {
-                    tracing::warn!(source = %self.inner.settings.name, "{warning}");
+                    tracing::warn!(source = %self.inner.settings.name, %warning, "problem in an OpenAPI document");
                 }
                 let ready =
                     SourceStatus { warnings: new.warnings, ..SourceStatus::new(SourceState::Ready, true) };
@@ -75,10 +75,10 @@ impl DocumentWatcher {
         }
     }
 
-    /// What is served stays served; what could not be had is told.
+    /// Reports a failure. The served version stays available.
     fn report_failure(&self, why: String) {
         let name = &self.inner.settings.name;
-        tracing::warn!(source = %name, why, "the document cannot be used");
+        tracing::warn!(source = %name, error = why, "cannot load an OpenAPI document");
         if self.inner.is_serving() {
             let mut status = self.inner.status();
             status.warnings.retain(|warning| !warning.starts_with(OLD));
@@ -105,7 +105,7 @@ impl DocumentWatcher {
         }
     }
 
-    /// Until the document should be read again.
+    /// Waits until the document should be read again.
     async fn wait(&self, seen: FileVersions) {
         match &self.inner.settings.location {
             DocumentLocation::File(_) => {
@@ -121,7 +121,7 @@ impl DocumentWatcher {
                 }
             }
             DocumentLocation::Url(_) => sleep(self.next_delay()).await,
-            // A text does not change.
+            // A text never changes.
             DocumentLocation::Text { .. } => std::future::pending().await,
         }
     }
@@ -142,7 +142,7 @@ impl DocumentWatcher {
     }
 }
 
-const LOOK_AT_IT: &str = "see whether `openapi` names the right document; `toolyard openapi DOCUMENT` shows what is wrong with one";
+const LOOK_AT_IT: &str = "check that `openapi` names the right document, and run `toolyard openapi DOCUMENT` to see what is wrong with it";
 
-/// How the warning begins that is shown while an older version is served.
-const OLD: &str = "an older version is served, because the new one cannot be used";
+/// Prefix of the warning that is shown while the previous version is served.
+const OLD: &str = "serving the previous version because the new one cannot be loaded";

@@ -1,4 +1,4 @@
-//! Documents in, tools out: what must hold for every document, and what each feature becomes.
+//! Documents in, tools out: what must hold for every document, and the conversion of each feature.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
 
 mod openapi {
@@ -15,7 +15,7 @@ mod openapi {
     use serde_json::Value;
     use toolyard_openapi::{Conversion, ConvertSettings, DocumentLocation, LoadSettings, convert, load};
 
-    /// What a document becomes with the usual settings.
+    /// Converts a document with default settings.
     #[track_caller]
     fn converted(text: &str) -> Conversion {
         converted_with(text, &ConvertSettings::default())
@@ -29,17 +29,17 @@ mod openapi {
         conversion
     }
 
-    /// The definition of the tool with this name.
+    /// Returns the definition of the tool with this name.
     #[track_caller]
     fn tool(conversion: &Conversion, name: &str) -> Value {
         let operation = conversion.operations.iter().find(|operation| operation.name == name);
         let names: Vec<&str> =
             conversion.operations.iter().map(|operation| operation.name.as_str()).collect();
-        let operation = operation.unwrap_or_else(|| panic!("there is no {name} among {names:?}"));
+        let operation = operation.unwrap_or_else(|| panic!("{name} is not among {names:?}"));
         serde_json::from_str(operation.definition.get()).unwrap()
     }
 
-    /// Codes and places of what was found out, without what only notes something.
+    /// Codes and pointers of the diagnostics, without notes.
     fn warnings(conversion: &Conversion) -> Vec<String> {
         let found = conversion
             .diagnostics
@@ -48,7 +48,7 @@ mod openapi {
         found.map(|found| format!("{} {}", found.code, found.pointer)).collect()
     }
 
-    /// A document with a bit of everything, whose path `/broken` tests may break.
+    /// A document that uses many features, with a path `/broken` that tests may break.
     fn tools_document() -> String {
         serde_json::json!({
             "openapi": "3.1.0",

@@ -1,5 +1,6 @@
-//! Answers what programs ask. Everything that comes in was written by the program and is checked again; every call goes
-//! down the same corridor as any other, for the same principal.
+//! Handles the requests of programs. A program controls every byte of its requests, so the broker
+//! checks them again. Every call takes the same path as any other call, with the principal of the
+//! program's caller.
 
 mod call;
 
@@ -22,15 +23,15 @@ use crate::search::{SearchArguments, SearchIndexCache, similar_names};
 use crate::tool_failure::{LIMIT, failure, failure_from_error};
 use crate::visible_tools::VisibleTools;
 
-/// The longest name that is looked up.
+/// The maximum length of a name in a lookup, in bytes. The rest is ignored.
 const LONGEST_NAME: usize = 256;
-/// Questions that are no calls, for every call that is allowed.
-const LOOKS_PER_CALL: usize = 10;
+/// The number of lookups that a program may make per allowed call.
+const LOOKUPS_PER_CALL: usize = 10;
 
-/// What a program is run for.
+/// The `execute_program` call that a program runs for.
 #[derive(Debug)]
 pub(crate) struct ProgramCaller {
-    /// Of the program's own call.
+    /// The record of the `execute_program` call.
     pub(crate) record: Arc<CallRecord>,
     pub(crate) deadline: Deadline,
     pub(crate) cancel: CancellationToken,
@@ -39,60 +40,62 @@ pub(crate) struct ProgramCaller {
     pub(crate) client: CallerChannel,
 }
 
-/// The tools of the yard, for one program.
+/// Gives one program access to the tools of the yard.
 #[derive(Debug)]
 pub(crate) struct Broker {
     pub(crate) yard: Arc<Yard>,
     pub(crate) indexes: Arc<SearchIndexCache>,
-    /// The source of the three tools, which no program can call.
+    /// The source of the three program tools, which programs cannot call.
     pub(crate) own: SourceName,
     pub(crate) caller: ProgramCaller,
-    /// How many calls it may make, and how many at once.
+    /// The maximum number of calls in total.
     pub(crate) calls: usize,
+    /// The maximum number of concurrent calls.
     pub(crate) parallel: usize,
     pub(crate) meter: ProgressMeter,
-    /// The program is over: what it still says is heard, but no call is made for it any more.
+    /// Canceled when the program ends. Requests that are already queued are still read, but no
+    /// further calls are made.
     pub(crate) ended: CancellationToken,
 }
 
 impl Broker {
-    /// What the program will find under the names that it mentions.
+    /// Returns the bindings of the tools whose names the code mentions.
     pub(crate) fn bindings(&self, code: &str) -> Vec<ToolBinding> {
         let catalog = self.yard.catalog();
-        let seen = self.visible_tools(&catalog);
-        let spellings = seen.spellings();
-        let mut faces: Vec<ToolBinding> = Vec::new();
+        let visible = self.visible_tools(&catalog);
+        let spellings = visible.spellings();
+        let mut bindings: Vec<ToolBinding> = Vec::new();
         for word in identifiers_in(code) {
-            // A bare name counts only where the program would have it as a function.
-            let named = seen
+            // A bare name counts only if the program gets a function of that name.
+            let named = visible
                 .tool(word)
-                .filter(|tool| tool.full_name.as_str() == word || seen.short_name(tool) == word);
+                .filter(|tool| tool.full_name.as_str() == word || visible.short_name(tool) == word);
             let Some(tool) = named.or_else(|| spellings.get(word).cloned()) else { continue };
-            if faces.iter().all(|face| face.full_name != tool.full_name.as_str()) {
-                faces.push(seen.binding(&tool, &spellings));
+            if bindings.iter().all(|binding| binding.full_name != tool.full_name.as_str()) {
+                bindings.push(visible.binding(&tool, &spellings));
             }
         }
-        faces
+        bindings
     }
 
-    /// Answers until the program asks no more. Dropping the future cancels every call that is under way.
-    pub(crate) async fn serve(self: Arc<Self>, mut asked: mpsc::Receiver<PendingProgramQuestion>) {
-        let places = Arc::new(Semaphore::new(self.parallel.max(1)));
-        let (mut calls, mut looks) = (0_usize, 0_usize);
+    /// Handles requests until the program ends. Dropping the future cancels all running calls.
+    pub(crate) async fn serve(self: Arc<Self>, mut questions: mpsc::Receiver<PendingProgramQuestion>) {
+        let permits = Arc::new(Semaphore::new(self.parallel.max(1)));
+        let (mut calls, mut lookups) = (0_usize, 0_usize);
         let mut running = JoinSet::new();
         loop {
             let next = tokio::select! {
                 biased;
-                next = asked.recv() => next,
+                next = questions.recv() => next,
                 () = self.ended.cancelled() => None,
             };
             let Some(PendingProgramQuestion { question, mut reply }) = next else { break };
             while running.try_join_next().is_some() {}
             let ProgramQuestion::Call { tool, arguments } = question else {
-                looks += usize::from(!matches!(question, ProgramQuestion::Progress { .. }));
-                let most = self.calls.saturating_mul(LOOKS_PER_CALL);
-                let answer = if looks > most {
-                    ProgramReply::Failed(limit_exceeded("", "questions", most))
+                lookups += usize::from(!matches!(question, ProgramQuestion::Progress { .. }));
+                let limit = self.calls.saturating_mul(LOOKUPS_PER_CALL);
+                let answer = if lookups > limit {
+                    ProgramReply::Failed(limit_exceeded("", "lookups", limit))
                 } else {
                     self.handle_question(question).await
                 };
@@ -107,42 +110,42 @@ impl Broker {
                 let _ = reply.send(ProgramReply::Failed(limit_exceeded(&tool, "calls", self.calls)));
                 continue;
             }
-            // Nothing more is read from the program until there is a place: what waits, waits on its side.
-            let place = tokio::select! {
-                place = Arc::clone(&places).acquire_owned() => place,
+            // Reading nothing more until a permit is free keeps the queue on the program's side.
+            let permit = tokio::select! {
+                permit = Arc::clone(&permits).acquire_owned() => permit,
                 () = self.ended.cancelled() => continue,
             };
-            let Ok(place) = place else { break };
+            let Ok(permit) = permit else { break };
             let broker = Arc::clone(&self);
             running.spawn(async move {
                 let number = calls;
                 tokio::select! {
                     answer = broker.call(number, &tool, arguments) => drop(reply.send(answer)),
-                    // Who asked does not wait any more.
+                    // The program no longer waits for this call.
                     () = reply.closed() => {}
                 }
-                drop(place);
+                drop(permit);
             });
         }
         running.shutdown().await;
     }
 
-    /// Everything that is no call.
+    /// Answers every request except calls.
     async fn handle_question(&self, question: ProgramQuestion) -> ProgramReply {
         let catalog = self.yard.catalog();
         match question {
             ProgramQuestion::Call { .. } => {
-                ProgramReply::Failed(failure("", LIMIT, "calls are made elsewhere", None))
+                ProgramReply::Failed(failure("", LIMIT, "calls are handled separately", None))
             }
             ProgramQuestion::Binding { tool } => {
-                let face = {
-                    let (seen, name) = (self.visible_tools(&catalog), truncate_name(&tool));
-                    let spellings = seen.spellings();
-                    let found = seen.tool(name).or_else(|| spellings.get(name).cloned());
-                    found.map(|found| seen.binding(&found, &spellings))
+                let binding = {
+                    let (visible, name) = (self.visible_tools(&catalog), truncate_name(&tool));
+                    let spellings = visible.spellings();
+                    let entry = visible.tool(name).or_else(|| spellings.get(name).cloned());
+                    entry.map(|entry| visible.binding(&entry, &spellings))
                 };
-                match face {
-                    Some(face) => ProgramReply::Binding(face),
+                match binding {
+                    Some(binding) => ProgramReply::Binding(binding),
                     None => ProgramReply::Failed(failure_from_error(
                         &tool,
                         &self.unknown_tool_error(&catalog, &tool).await,
@@ -170,31 +173,30 @@ impl Broker {
         }
     }
 
-    async fn search(&self, catalog: &Arc<Catalog>, mut wanted: SearchArguments) -> ProgramReply {
-        if wanted.is_list() && wanted.limit.is_none() {
-            wanted.limit = Some(u64::MAX);
+    async fn search(&self, catalog: &Arc<Catalog>, mut arguments: SearchArguments) -> ProgramReply {
+        if arguments.is_list() && arguments.limit.is_none() {
+            arguments.limit = Some(u64::MAX);
         }
         let index = self.indexes.get(catalog).await;
-        let seen = self.visible_tools(catalog);
-        match wanted.find(&seen, &index) {
-            Ok(found) => {
-                ProgramReply::Data(ProgramData::Json(to_raw(&SearchArguments::render_json(&seen, &found))))
+        let visible = self.visible_tools(catalog);
+        match arguments.find(&visible, &index) {
+            Ok(page) => {
+                ProgramReply::Data(ProgramData::Json(to_raw(&SearchArguments::render_json(&visible, &page))))
             }
             Err(error) => ProgramReply::Failed(failure_from_error("search_tools", &error)),
         }
     }
 
-    /// Why there is nothing under this name, with what is close to it.
+    /// Returns the error for an unknown tool name. The suggestion lists similar names.
     async fn unknown_tool_error(&self, catalog: &Arc<Catalog>, name: &str) -> HubError {
         let index = self.indexes.get(catalog).await;
-        let close = similar_names(&self.visible_tools(catalog), &index, truncate_name(name));
-        let error =
-            HubError::new(ErrorKind::UnknownTool, format!("there is no tool {}", truncate_name(name)));
-        match close.as_slice() {
-            [] => error.with_suggestion("search_tools finds tools by what they do"),
-            some => error
-                .with_suggestion(format!("did you mean {}?", some.join(", ")))
-                .with_details(json!({"close": some})),
+        let similar = similar_names(&self.visible_tools(catalog), &index, truncate_name(name));
+        let error = HubError::new(ErrorKind::UnknownTool, format!("unknown tool `{}`", truncate_name(name)));
+        match similar.as_slice() {
+            [] => error.with_suggestion("use search_tools to find tools by what they do"),
+            names => error
+                .with_suggestion(format!("did you mean `{}`?", names.join("`, `")))
+                .with_details(json!({"close": names})),
         }
     }
 
@@ -203,11 +205,11 @@ impl Broker {
     }
 }
 
-fn limit_exceeded(tool: &str, what: &str, most: usize) -> crate::program::ToolFailure {
-    failure(tool, LIMIT, &format!("a program may make {most} {what}, and this one has made them"), None)
+fn limit_exceeded(tool: &str, unit: &str, limit: usize) -> crate::program::ToolFailure {
+    failure(tool, LIMIT, &format!("the program has reached its limit of {limit} {unit}"), None)
 }
 
-/// As much of a name as is worth looking at.
+/// Cuts a name to the length that lookups consider.
 fn truncate_name(name: &str) -> &str {
     &name[..name.floor_char_boundary(LONGEST_NAME)]
 }

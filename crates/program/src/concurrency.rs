@@ -1,5 +1,5 @@
-//! How many programs run at once, in all and of one principal. One principal never has them all, so that a program of
-//! another starts without waiting for the first one's.
+//! Limits how many programs run at once, in total and per principal. One principal never holds all
+//! permits, so a program of another principal starts without waiting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use toolyard_hub::Principal;
 #[derive(Debug)]
 pub(crate) struct ProgramLimiter {
     all: Arc<Semaphore>,
-    /// Those of each principal that has programs, which wait here first: they must not fill the queue of all.
+    /// One semaphore for each principal that has programs. Programs wait here first, so that one
+    /// principal cannot fill the shared queue.
     own: Mutex<HashMap<String, Arc<Semaphore>>>,
     per_principal: usize,
 }
 
-/// The right to run one program, until it is dropped.
+/// A permit to run one program, released on drop.
 #[derive(Debug)]
 pub(crate) struct ProgramPermit {
     _global: OwnedSemaphorePermit,
@@ -24,37 +25,37 @@ pub(crate) struct ProgramPermit {
 }
 
 impl ProgramLimiter {
-    pub(crate) fn new(most: usize) -> Self {
-        let most = most.max(1);
+    pub(crate) fn new(limit: usize) -> Self {
+        let limit = limit.max(1);
         Self {
-            all: Arc::new(Semaphore::new(most)),
+            all: Arc::new(Semaphore::new(limit)),
             own: Mutex::default(),
-            per_principal: most.saturating_sub(1).max(1),
+            per_principal: limit.saturating_sub(1).max(1),
         }
     }
 
-    /// Waits for a slot. The waiting of one principal are let in one after the other, and so are principals.
+    /// Waits for a permit. Programs of one principal are admitted in order, and so are principals.
     pub(crate) async fn acquire(&self, principal: &Principal) -> Result<ProgramPermit, AcquireError> {
-        let own = self.semaphore_for(principal).acquire_owned().await?;
-        let of_all = Arc::clone(&self.all).acquire_owned().await?;
-        Ok(ProgramPermit { _global: of_all, _per_principal: own })
+        let per_principal = self.semaphore_for(principal).acquire_owned().await?;
+        let global = Arc::clone(&self.all).acquire_owned().await?;
+        Ok(ProgramPermit { _global: global, _per_principal: per_principal })
     }
 
     pub(crate) fn per_principal_limit(&self) -> usize {
         self.per_principal
     }
 
-    /// Nobody gets a slot any more.
+    /// Refuses all further permits.
     pub(crate) fn close(&self) {
         self.all.close();
         let own = self.own.lock();
-        own.values().for_each(|own| own.close());
+        own.values().for_each(|semaphore| semaphore.close());
     }
 
     fn semaphore_for(&self, principal: &Principal) -> Arc<Semaphore> {
         let mut own = self.own.lock();
-        // Who neither runs nor waits for a program holds nothing of its semaphore.
-        own.retain(|_, known| Arc::strong_count(known) > 1);
+        // A principal without running or waiting programs holds no reference to its semaphore.
+        own.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         let new = || Arc::new(Semaphore::new(self.per_principal));
         Arc::clone(own.entry(principal.id().to_owned()).or_insert_with(new))
     }
@@ -75,8 +76,8 @@ mod tests {
         Principal::new(name, Permissions::All)
     }
 
-    /// A slot that is there at once.
-    fn at_once(slots: &ProgramLimiter, name: &str) -> Option<ProgramPermit> {
+    /// Returns a permit if one is available immediately.
+    fn try_acquire(slots: &ProgramLimiter, name: &str) -> Option<ProgramPermit> {
         let (principal, mut context) = (principal(name), Context::from_waker(Waker::noop()));
         match pin!(slots.acquire(&principal)).poll(&mut context) {
             std::task::Poll::Ready(slot) => slot.ok(),
@@ -88,7 +89,7 @@ mod tests {
     async fn one_principal_never_holds_every_slot_nor_the_queue_for_the_last() {
         for most in [2, 4, 9] {
             let slots = Arc::new(ProgramLimiter::new(most));
-            let held: Vec<_> = std::iter::from_fn(|| at_once(&slots, "ada")).collect();
+            let held: Vec<_> = std::iter::from_fn(|| try_acquire(&slots, "ada")).collect();
             assert_eq!(held.len(), most - 1);
             let mut waiting = Vec::new();
             for _ in 0..16 {
@@ -96,10 +97,10 @@ mod tests {
                 waiting.push(tokio::spawn(async move { slots.acquire(&principal("ada")).await.is_ok() }));
             }
             tokio::task::yield_now().await;
-            drop(at_once(&slots, "bob").expect("the last one is another's"));
+            drop(try_acquire(&slots, "bob").expect("the last permit is reserved for another principal"));
             drop(held);
-            for waited in waiting {
-                assert!(waited.await.unwrap(), "those that waited have their turn");
+            for task in waiting {
+                assert!(task.await.unwrap(), "a waiting program never got a permit");
             }
         }
     }
@@ -107,29 +108,29 @@ mod tests {
     #[tokio::test]
     async fn the_only_slot_goes_to_another_principal_before_the_same_one_has_it_twice() {
         let slots = Arc::new(ProgramLimiter::new(1));
-        let running = at_once(&slots, "ada").unwrap();
+        let running = try_acquire(&slots, "ada").unwrap();
         let mut order = Vec::new();
-        let (told, mut hears) = tokio::sync::mpsc::channel(8);
+        let (started, mut starts) = tokio::sync::mpsc::channel(8);
         for name in ["ada", "ada", "bob"] {
-            let (slots, told) = (Arc::clone(&slots), told.clone());
+            let (slots, started) = (Arc::clone(&slots), started.clone());
             tokio::spawn(async move {
                 let _slot = slots.acquire(&principal(name)).await;
-                let _ = told.send(name).await;
+                let _ = started.send(name).await;
             });
         }
         tokio::task::yield_now().await;
         drop(running);
         for _ in 0..3 {
-            order.push(hears.recv().await.unwrap());
+            order.push(starts.recv().await.unwrap());
         }
         assert_eq!(order[0], "bob");
     }
 
     #[tokio::test]
-    async fn who_has_no_program_is_forgotten_and_closing_refuses_everybody() {
+    async fn idle_principals_are_removed_and_closing_refuses_everyone() {
         let slots = ProgramLimiter::new(4);
         for number in 0..100 {
-            drop(at_once(&slots, &number.to_string()));
+            drop(try_acquire(&slots, &number.to_string()));
         }
         assert!(slots.own.lock().len() <= 1);
         slots.close();

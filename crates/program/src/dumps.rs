@@ -1,35 +1,36 @@
-//! JSON as Python's `json.dumps(value, indent=2)` writes it: two spaces, keys in their order, everything beyond ASCII
-//! escaped. It works on the text, so that numbers stay as they were said and letters that no text can hold survive.
+//! Writes JSON like Python's `json.dumps(value, indent=2)`: two spaces, keys in their order,
+//! non-ASCII characters escaped. It works on the text, so that numbers keep their exact form and
+//! lone surrogates survive.
 
 use std::collections::HashMap;
 
 use serde_json::value::RawValue;
 
-/// Deeper than this nothing is indented any more; Python would give up at some depth too.
+/// The depth below which values are copied without indentation. Python has a limit too.
 const DEEPEST: usize = 200;
 
-/// A value as Python writes it, indented as if it stood `level` deep.
+/// Formats a value, indented as if it were nested `level` deep.
 pub(crate) fn dumps(value: &RawValue, level: usize) -> String {
     let mut text = String::with_capacity(value.get().len() * 2);
     Writer { rest: value.get() }.write_value(level, level + DEEPEST, &mut text);
     text
 }
 
-/// A text as Python writes it in JSON.
+/// Formats a string, with quotes and escapes.
 pub(crate) fn dumps_text(text: &str) -> String {
-    let mut written = String::with_capacity(text.len() + 2);
-    written.push('"');
-    text.encode_utf16().for_each(|unit| write_escaped(unit, &mut written));
-    written.push('"');
-    written
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    text.encode_utf16().for_each(|unit| write_escaped(unit, &mut quoted));
+    quoted.push('"');
+    quoted
 }
 
-/// A line break and the indentation of a level.
+/// Returns a line break and the indentation of a level.
 pub(crate) fn newline_indent(level: usize) -> String {
     format!("\n{}", "  ".repeat(level))
 }
 
-/// Reads JSON that is known to be well-formed, from its beginning to its end.
+/// Reads JSON that is known to be well-formed and writes it with indentation.
 struct Writer<'a> {
     rest: &'a str,
 }
@@ -50,9 +51,9 @@ impl<'a> Writer<'a> {
 
     fn write_object(&mut self, level: usize, deepest: usize, into: &mut String) {
         self.take(1);
-        // Of a key that is said twice Python keeps the first place and the last value.
+        // For a duplicate key, Python keeps the first position and the last value.
         let mut members: Vec<(String, String)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut positions: HashMap<String, usize> = HashMap::new();
         while self.peek() == Some('"') {
             let (mut key, mut value) = (String::new(), String::new());
             self.write_string(&mut key);
@@ -60,10 +61,10 @@ impl<'a> Writer<'a> {
             self.take(1);
             self.peek();
             self.write_value(level + 1, deepest, &mut value);
-            match places.get(&key) {
-                Some(at) => members[*at].1 = value,
+            match positions.get(&key) {
+                Some(index) => members[*index].1 = value,
                 None => {
-                    places.insert(key.clone(), members.len());
+                    positions.insert(key.clone(), members.len());
                     members.push((key, value));
                 }
             }
@@ -91,7 +92,7 @@ impl<'a> Writer<'a> {
         enclose(into, ('[', ']'), level, items.into_iter());
     }
 
-    /// A text, whose escapes are written anew.
+    /// Copies a string and normalizes its escapes.
     fn write_string(&mut self, into: &mut String) {
         self.take(1);
         into.push('"');
@@ -120,15 +121,15 @@ impl<'a> Writer<'a> {
         into.push('"');
     }
 
-    /// A value that is not taken apart.
+    /// Takes the next value unparsed.
     fn take_raw_value(&mut self) -> &'a str {
         let mut stream = serde_json::Deserializer::from_str(self.rest).into_iter::<&'a RawValue>();
-        let read = stream.next().is_some_and(|read| read.is_ok());
-        let end = if read { stream.byte_offset() } else { self.rest.len() };
+        let is_valid = stream.next().is_some_and(|value| value.is_ok());
+        let end = if is_valid { stream.byte_offset() } else { self.rest.len() };
         self.take(end)
     }
 
-    /// The next letter that is no space.
+    /// Skips whitespace and returns the next character without taking it.
     fn peek(&mut self) -> Option<char> {
         self.rest = self.rest.trim_start_matches([' ', '\n', '\r', '\t']);
         self.rest.chars().next()
@@ -148,21 +149,21 @@ fn enclose(
     items: impl ExactSizeIterator<Item = String>,
 ) {
     into.push(open);
-    let many = items.len() > 0;
-    for (at, item) in items.enumerate() {
-        if at > 0 {
+    let has_items = items.len() > 0;
+    for (index, item) in items.enumerate() {
+        if index > 0 {
             into.push(',');
         }
         into.push_str(&newline_indent(level + 1));
         into.push_str(&item);
     }
-    if many {
+    if has_items {
         into.push_str(&newline_indent(level));
     }
     into.push(close);
 }
 
-/// One unit of UTF-16: Python writes a letter beyond those as two.
+/// Writes one UTF-16 unit. Like Python, characters beyond the basic plane are two escapes.
 fn write_escaped(unit: u16, into: &mut String) {
     match u8::try_from(unit) {
         Ok(b'"') => into.push_str("\\\""),
@@ -172,7 +173,7 @@ fn write_escaped(unit: u16, into: &mut String) {
         Ok(b'\t') => into.push_str("\\t"),
         Ok(8) => into.push_str("\\b"),
         Ok(12) => into.push_str("\\f"),
-        Ok(letter @ b' '..=b'~') => into.push(char::from(letter)),
+        Ok(byte @ b' '..=b'~') => into.push(char::from(byte)),
         _ => into.push_str(&format!("\\u{unit:04x}")),
     }
 }
@@ -186,11 +187,11 @@ mod tests {
 
     use super::{dumps, dumps_text};
 
-    fn written(text: &str) -> String {
+    fn formatted(text: &str) -> String {
         dumps(&from_text(text.to_owned()), 0)
     }
 
-    /// What Python itself makes of it.
+    /// Returns the output of `json.dumps` itself.
     fn python(text: &str) -> String {
         let script = "import json, sys; sys.stdout.write(json.dumps(json.load(sys.stdin), indent=2))";
         let mut child = Command::new("python3")
@@ -198,7 +199,7 @@ mod tests {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("these tests compare with python3");
+            .expect("python3 is needed for comparison");
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{text}");
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_written_as_python_writes_it() {
+    fn the_output_equals_that_of_python() {
         let cases = [
             "{}",
             "[]",
@@ -225,27 +226,27 @@ mod tests {
             r#"{"type":"object","properties":{"größe":{"type":"string","enum":["klein","groß"]}},"required":[]}"#,
         ];
         for case in cases {
-            assert_eq!(written(case), python(case), "{case}");
+            assert_eq!(formatted(case), python(case), "{case}");
         }
     }
 
     #[test]
-    fn numbers_stay_as_they_were_said() {
-        assert_eq!(written("[1e5,1.10,1E400,-0]"), "[\n  1e5,\n  1.10,\n  1E400,\n  -0\n]");
+    fn numbers_keep_their_exact_form() {
+        assert_eq!(formatted("[1e5,1.10,1E400,-0]"), "[\n  1e5,\n  1.10,\n  1E400,\n  -0\n]");
     }
 
     #[test]
-    fn a_text_is_written_like_the_texts_within() {
+    fn strings_are_formatted_like_strings_in_values() {
         for text in ["", "a\"b\\c\n", "ä😀\u{7f}"] {
             let quoted = serde_json::to_string(text).unwrap();
-            assert_eq!(dumps_text(text), written(&quoted));
+            assert_eq!(dumps_text(text), formatted(&quoted));
         }
     }
 
     #[test]
-    fn what_is_absurdly_deep_is_written_without_an_overflow() {
+    fn deep_nesting_does_not_overflow_the_stack() {
         let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
-        let text = written(&deep);
+        let text = formatted(&deep);
         assert!(text.contains(&format!("{}1{}", "[".repeat(99_000), "]".repeat(99_000))));
     }
 }

@@ -1,5 +1,6 @@
-//! The engine: runs programs in Python processes inside a sandbox that was attacked before it was trusted. It knows
-//! Python, processes and pipes, and nothing of tools; it never runs a program outside of the sandbox.
+//! The engine: runs programs in Python processes inside a sandbox. It trusts the sandbox only after
+//! attacking it. It deals with Python, processes and pipes, knows nothing about tools, and never
+//! runs a program outside the sandbox.
 
 #[cfg(target_os = "linux")]
 mod attacks;
@@ -37,92 +38,94 @@ use unsupported::UnsupportedSandbox as SandboxSupervisor;
 pub use launch::{LaunchSettings, launch, launch_without_layers};
 pub use layer::SandboxLayer;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{UnsupportedLaunch as LaunchSettings, launch, launch_without};
+pub use unsupported::{UnsupportedLaunch as LaunchSettings, launch, launch_without_layers};
 
 #[derive(Debug, Clone)]
 pub struct EngineSettings {
-    /// The command that builds the sandbox: this very binary with its hidden verb.
+    /// The command that builds the sandbox: this binary with its hidden subcommand.
     pub launcher: Vec<OsString>,
-    /// The Python to run; `python3` from the search path if there is none.
+    /// The Python to run. Default: `python3` from the search path.
     pub python: Option<PathBuf>,
-    /// What the sandbox is to be built without, for tests that prove what each layer is good for. The launcher of the
-    /// product does not know how to leave anything out and refuses.
+    /// The layers to omit, for tests that prove the effect of each layer. The launcher of the
+    /// product rejects this.
     pub without: Vec<SandboxLayer>,
 }
 
-/// What programs find here.
+/// The environment of programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxInfo {
-    /// Such as `3.12.4`.
+    /// The version of Python, such as `3.12.4`.
     pub python_version: String,
-    /// Modules of the standard library that are loaded already and cost nothing to import.
+    /// Modules of the standard library that are preloaded and free to import.
     pub modules: Vec<String>,
-    /// Layers that this kernel does not have, in words. The attacks were fended off without them.
+    /// The names of layers that this kernel does not support. The sandbox withstood all attacks
+    /// without them.
     pub missing: Vec<String>,
 }
 
-/// One attack on the sandbox, and what came of it.
+/// The result of one attack on the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttackReport {
     pub name: &'static str,
-    /// What it tries to do.
+    /// What the attack tries to do.
     pub about: &'static str,
     pub outcome: AttackOutcome,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttackOutcome {
-    /// It was fended off.
+    /// The sandbox withstood the attack.
     Held,
-    /// It got through, and this is what it got.
+    /// The attack succeeded. Contains what it achieved.
     Escaped(String),
-    /// It did not get as far as attacking, so that nothing is known; counts like an escape.
+    /// The attack could not be carried out. Counts as an escape.
     Unclear(String),
 }
 
+/// Runs programs in one sandbox, which it starts on first use.
 #[derive(Debug)]
 pub struct Engine {
-    house: SandboxSupervisor,
+    supervisor: SandboxSupervisor,
 }
 
 impl Engine {
-    /// Starts nothing yet.
+    /// Creates an engine. Does not start the sandbox.
     pub fn new(settings: EngineSettings) -> Arc<Self> {
-        Arc::new(Self { house: SandboxSupervisor::new(settings) })
+        Arc::new(Self { supervisor: SandboxSupervisor::new(settings) })
     }
 
-    /// Starts Python and attacks the sandbox, if that has not been done yet.
+    /// Starts Python and attacks the sandbox, unless that has already happened.
     pub async fn ready(&self) -> Result<SandboxInfo, SandboxUnavailable> {
-        self.house.ready().await
+        self.supervisor.ready().await
     }
 
-    /// Runs one program. Dropping the future, and `cancel`, kill it.
+    /// Runs one program. Dropping the future or canceling `cancel` kills the program.
     pub async fn run(
         &self,
         program: Program,
-        asked: mpsc::Sender<PendingProgramQuestion>,
+        questions: mpsc::Sender<PendingProgramQuestion>,
         cancel: CancellationToken,
     ) -> Result<ProgramOutcome, SandboxUnavailable> {
-        self.house.run(program, asked, cancel).await
+        self.supervisor.run(program, questions, cancel).await
     }
 
-    /// Attacks the sandbox now, and says what came of each attack.
+    /// Runs all attacks on the sandbox and reports the results.
     pub async fn run_attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
-        self.house.run_attacks().await
+        self.supervisor.run_attacks().await
     }
 
-    /// Makes one of the attacks, by its name.
+    /// Runs one attack, selected by name.
     pub async fn run_attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
-        self.house.run_attack(name).await
+        self.supervisor.run_attack(name).await
     }
 
-    /// The process that all programs are forks of, while there is one.
+    /// Returns the ID of the process that all programs are forked from, if it is running.
     pub fn pid(&self) -> Option<u32> {
-        self.house.pid()
+        self.supervisor.pid()
     }
 
-    /// Ends Python and every program that is running. The next program would start it again.
+    /// Stops Python and all running programs. The next program starts Python again.
     pub async fn stop(&self) {
-        self.house.stop().await;
+        self.supervisor.stop().await;
     }
 }

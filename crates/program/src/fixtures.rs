@@ -1,4 +1,4 @@
-//! Sources and yards for tests. Nothing of it is shipped.
+//! Sources and yards for tests.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use toolyard_hub::{
 
 type CallHandler = Box<dyn Fn(SourceCall) -> BoxFuture<'static, Result<Outcome, HubError>> + Send + Sync>;
 
-/// A source that offers what it is told to and answers with any function.
+/// A source with the given tools and call handler.
 pub(crate) struct FakeSource {
     name: SourceName,
     offer: Arc<SourceOffer>,
@@ -42,7 +42,7 @@ impl FakeSource {
         })
     }
 
-    /// One that nobody calls.
+    /// Creates a source whose tools return an empty result.
     pub(crate) fn with_tools(name: &str, tools: &[Value]) -> Arc<dyn Source> {
         Self::with_handler(name, tools, |_| async {
             Ok(Outcome::success(to_raw(&serde_json::json!({"content": []}))))
@@ -50,7 +50,7 @@ impl FakeSource {
     }
 }
 
-/// A definition may say for itself which permissions its tool needs.
+/// Returns the permissions that a definition declares in `_meta.permissions`.
 fn permissions(definition: &Value) -> Vec<String> {
     let list = definition["_meta"]["permissions"].as_array();
     list.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
@@ -70,14 +70,14 @@ impl Source for FakeSource {
     }
 }
 
-/// A tool as a catalog holds it.
+/// Returns the catalog entry of a tool.
 pub(crate) fn tool(definition: &Value) -> Arc<ToolEntry> {
     let catalog = Catalog::build(&[FakeSource::with_tools("s", std::slice::from_ref(definition))]);
     Arc::clone(&catalog.tools()[0])
 }
 
 pub(crate) fn yard(sources: &[Arc<dyn Source>]) -> Arc<Yard> {
-    // Rates have tests of their own.
+    // Rate limits have separate tests.
     let limits = toolyard_hub::YardLimits { rate: None, ..Default::default() };
     let yard = Yard::new(YardSettings { limits, ..YardSettings::default() });
     for source in sources {
@@ -86,7 +86,7 @@ pub(crate) fn yard(sources: &[Arc<dyn Source>]) -> Arc<Yard> {
     yard
 }
 
-/// Somebody without permissions.
+/// Returns a principal without permissions.
 pub(crate) fn ada() -> Principal {
     Principal::new("ada", Permissions::Only(std::collections::BTreeSet::new()))
 }

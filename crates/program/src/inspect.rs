@@ -1,4 +1,5 @@
-//! `inspect_tool`: what a tool is, byte for byte as the server advertised it, in the form that Python's `json.dumps` gives it.
+//! `inspect_tool`: the definition of a tool, exactly as the server advertised it, in the format of
+//! Python's `json.dumps`.
 
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use crate::visible_tools::VisibleTools;
 const NOTE: &str = "No output schema defined by the upstream server. Inspect the return value in your script (e.g., \
                     print(type(result), result[:1])) to determine the structure.";
 
-/// The description of a tool, as text.
+/// Returns the definition of a tool as formatted JSON.
 pub(crate) fn describe_tool(tool: &ToolEntry) -> String {
     let members = Object::parse(&tool.definition).unwrap_or_default();
-    let as_said = |key: &str| members.get(key).map_or_else(|| "null".to_owned(), |value| dumps(value, 1));
+    let verbatim = |key: &str| members.get(key).map_or_else(|| "null".to_owned(), |value| dumps(value, 1));
     let mut entries = vec![
         ("name", dumps_text(tool.full_name.as_str())),
-        ("description", as_said("description")),
-        ("inputSchema", as_said("inputSchema")),
+        ("description", verbatim("description")),
+        ("inputSchema", verbatim("inputSchema")),
     ];
     match members.get("outputSchema").filter(|schema| is_truthy_schema(schema)) {
         Some(schema) => entries.push(("outputSchema", dumps(schema, 1))),
@@ -34,25 +35,25 @@ pub(crate) fn describe_tool(tool: &ToolEntry) -> String {
     format!("{{{}\n}}", entries.join(","))
 }
 
-/// The same as data.
+/// Returns the definition of a tool as JSON data.
 pub(crate) fn tool_json(tool: &ToolEntry) -> Raw {
     from_text(describe_tool(tool))
 }
 
-/// What is beside it: how a program calls the tool.
-pub(crate) fn describe_usage(seen: &VisibleTools<'_>, tool: &Arc<ToolEntry>) -> String {
-    Signature::from_tool(tool).definition(seen.short_name(tool))
+/// Returns the tool as a Python function, as programs call it.
+pub(crate) fn describe_usage(visible: &VisibleTools<'_>, tool: &Arc<ToolEntry>) -> String {
+    Signature::from_tool(tool).definition(visible.short_name(tool))
 }
 
 pub(crate) fn not_found(name: &str) -> String {
     format!("[Tool not found] '{name}' is not available in execute_program")
 }
 
-/// Whether Python would take it for true: an empty schema says as much as none.
+/// Returns whether a schema is truthy in Python. The specification treats an empty schema as absent.
 fn is_truthy_schema(schema: &RawValue) -> bool {
-    let nothing = |text: &str| matches!(text, "null" | "false" | "{}" | "[]" | "\"\"" | "0" | "0.0" | "-0");
-    let text: String = schema.get().chars().take(16).filter(|letter| !letter.is_whitespace()).collect();
-    schema.get().len() > 16 || !nothing(&text)
+    let is_falsy = |text: &str| matches!(text, "null" | "false" | "{}" | "[]" | "\"\"" | "0" | "0.0" | "-0");
+    let text: String = schema.get().chars().take(16).filter(|character| !character.is_whitespace()).collect();
+    schema.get().len() > 16 || !is_falsy(&text)
 }
 
 #[cfg(test)]
@@ -62,15 +63,15 @@ mod tests {
     use super::describe_tool;
     use crate::fixtures::tool;
 
-    fn shown(definition: &Value) -> String {
+    fn described(definition: &Value) -> String {
         describe_tool(&tool(definition))
     }
 
     #[test]
-    fn what_is_not_said_is_null_and_what_is_odd_stays_odd() {
-        let nothing = shown(&json!({"name": "t"}));
+    fn missing_members_are_null_and_unusual_values_are_unchanged() {
+        let minimal = described(&json!({"name": "t"}));
         assert_eq!(
-            nothing.lines().take(5).collect::<Vec<_>>(),
+            minimal.lines().take(5).collect::<Vec<_>>(),
             [
                 "{",
                 "  \"name\": \"mcp__s__t\",",
@@ -79,23 +80,23 @@ mod tests {
                 "  \"outputSchema\": null,"
             ]
         );
-        let odd = shown(
+        let unusual = described(
             &json!({"name": "t", "description": 5, "inputSchema": {"type": "string"}, "outputSchema": {"x": []}}),
         );
         assert_eq!(
-            odd,
+            unusual,
             "{\n  \"name\": \"mcp__s__t\",\n  \"description\": 5,\n  \"inputSchema\": {\n    \"type\": \"string\"\n  },\n  \
              \"outputSchema\": {\n    \"x\": []\n  }\n}"
         );
     }
 
     #[test]
-    fn a_schema_that_python_takes_for_false_is_none() {
+    fn a_falsy_output_schema_counts_as_missing() {
         for empty in [json!(null), json!({}), json!([]), json!(false), json!(""), json!(0)] {
-            let text = shown(&json!({"name": "t", "inputSchema": {}, "outputSchema": empty}));
+            let text = described(&json!({"name": "t", "inputSchema": {}, "outputSchema": empty}));
             assert!(text.contains("\"outputSchema\": null,\n  \"note\": \"No output schema"), "{text}");
         }
-        let text = shown(&json!({"name": "t", "inputSchema": {}, "outputSchema": true}));
+        let text = described(&json!({"name": "t", "inputSchema": {}, "outputSchema": true}));
         assert!(text.ends_with("\"outputSchema\": true\n}"), "{text}");
     }
 }

@@ -1,5 +1,6 @@
-//! Programs over tools: `inspect_tool`, `search_tools` and `execute_program`. The engine runs sandboxed Python in
-//! processes of its own; the broker answers what programs ask, by the same corridor as any call.
+//! Programs that call tools: `inspect_tool`, `search_tools` and `execute_program`. The engine runs
+//! sandboxed Python in separate processes. The broker handles the requests of programs; their tool
+//! calls take the same path through the hub as any other call.
 
 mod broker;
 mod concurrency;

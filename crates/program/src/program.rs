@@ -1,5 +1,5 @@
-//! What the engine and the broker say to each other. The engine knows Python, processes and pipes; the broker knows
-//! tools, principals and limits; neither knows the other.
+//! The types that the engine and the broker exchange. The engine deals with Python, processes and
+//! pipes; the broker deals with tools, principals and limits. Neither depends on the other.
 
 use std::time::Duration;
 
@@ -11,54 +11,56 @@ use toolyard_hub::Raw;
 #[derive(Debug)]
 pub struct Program {
     pub code: String,
-    /// The tools whose names the code mentions. Others are asked for when the program looks them up.
+    /// The tools whose names the code mentions. The program requests others when it looks them up.
     pub bindings: Vec<ToolBinding>,
     pub limits: ProgramLimits,
-    /// What it has printed so far, for whoever wants to see it before the end; no more than the limits allow.
+    /// The output so far, at most as much as the limits allow. Watch it to follow a running program.
     pub printed: watch::Sender<Vec<u8>>,
 }
 
-/// What a program sees of a tool.
+/// A tool as a program sees it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct ToolBinding {
-    /// The name by which it is called.
+    /// The name used in calls.
     pub full_name: String,
-    /// The names under which the program has it as a function: the full name, and the bare one where it is unique. Each is
-    /// a word that Python can spell.
+    /// The names of the function in the program: the full name, and the bare name if it is unique.
+    /// All of them are valid Python identifiers.
     pub words: Vec<String>,
-    /// The parameters in the order in which they can be given without names: required ones first.
+    /// The parameters in positional order, required ones first.
     pub parameters: Vec<String>,
-    /// How many of them are required. `None` for one of the others means that it is not given.
+    /// The number of required parameters. `None` for an optional one means that it is not given.
     pub required: usize,
-    /// What `help` shows: signature and description.
+    /// The docstring: signature and description.
     pub about: String,
 }
 
-/// What one program may use up.
+/// The resources that one program may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramLimits {
-    /// The time that it may take, waiting for tools included.
+    /// The wall-clock time, including the time spent waiting for tools.
     pub time: Duration,
+    /// Memory in bytes.
     pub memory: u64,
-    /// How many bytes it may print; what is beyond that is counted and left out.
+    /// Output in bytes. Further output is counted and discarded.
     pub output: u64,
 }
 
-/// A question of a program, and where its answer goes. An answer that nobody waits for any more is not missed.
+/// A request of a program, and the channel for the reply. The receiver is dropped if the program
+/// stops waiting.
 #[derive(Debug)]
 pub struct PendingProgramQuestion {
     pub question: ProgramQuestion,
     pub reply: oneshot::Sender<ProgramReply>,
 }
 
-/// Everything in here was written by the program, and is worth as much.
+/// A request of a program. All content is untrusted.
 #[derive(Debug)]
 pub enum ProgramQuestion {
     Call {
         tool: String,
         arguments: Raw,
     },
-    /// What is there under this name?
+    /// Looks up a tool by name.
     Binding {
         tool: String,
     },
@@ -70,7 +72,7 @@ pub enum ProgramQuestion {
         server: Option<String>,
         limit: Option<u64>,
     },
-    /// The program says how far it is.
+    /// Reports the progress of the program.
     Progress {
         progress: f64,
         total: Option<f64>,
@@ -85,14 +87,14 @@ pub enum ProgramReply {
     Failed(ToolFailure),
 }
 
-/// A result as a program wants it: data, not an envelope.
+/// A tool result as data, without the MCP envelope.
 #[derive(Debug)]
 pub enum ProgramData {
     Json(Raw),
     Text(String),
-    /// Several pieces, or one that is neither JSON nor text.
+    /// Several blocks, or one that is neither JSON nor text.
     Blocks(Vec<ProgramBlock>),
-    /// What a call of an HTTP API gave, with `status` and `headers` of the answer.
+    /// The result of an HTTP API, with the `status` and `headers` of the response.
     Http {
         data: Box<Self>,
         http: Raw,
@@ -103,7 +105,7 @@ pub enum ProgramData {
 pub enum ProgramBlock {
     Json(Raw),
     Text(String),
-    /// An image, a sound or a file: an object with `mime_type` and `data` (bytes).
+    /// An image, audio or a file: an object with `mime_type` and `data` (bytes).
     Media {
         kind: &'static str,
         mime_type: String,
@@ -112,55 +114,55 @@ pub enum ProgramBlock {
     },
 }
 
-/// What `ToolError` carries.
+/// The content of a Python `ToolError`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolFailure {
     pub message: String,
-    /// A word for the kind of the error, such as `invalid_arguments`.
+    /// The kind of error, such as `invalid_arguments`.
     pub kind: String,
     pub tool: String,
     pub details: Option<Value>,
 }
 
-/// How a program ended, and what it printed until then.
+/// The result of a program: how it ended, and what it printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramOutcome {
     pub printed: ProgramOutput,
-    /// Calls that came to nothing, because nobody awaited them.
+    /// Calls that did not run because they were not awaited.
     pub unawaited: Vec<UnawaitedCall>,
-    /// Tasks that were not done when it ended.
+    /// Tasks that were not done when the program ended.
     pub unfinished: Vec<UnfinishedTask>,
-    /// The value of its last line, where that is an expression and nothing was printed.
+    /// The value of the last line, if it is an expression and nothing was printed.
     pub value: Option<LastValue>,
     pub exit_reason: ExitReason,
 }
 
 impl ProgramOutcome {
-    /// One that has printed this and left nothing behind.
+    /// Creates an outcome without unawaited calls, unfinished tasks and last value.
     pub fn new(exit_reason: ExitReason, printed: ProgramOutput) -> Self {
         Self { printed, unawaited: Vec::new(), unfinished: Vec::new(), value: None, exit_reason }
     }
 }
 
-/// A call that was written down and never made.
+/// A call whose coroutine was never awaited.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnawaitedCall {
-    /// The name of the function, as the program has it.
+    /// The name of the function in the program.
     pub call: String,
     /// The line of the program.
     pub line: u64,
 }
 
-/// A task that the program started and that was not done when it ended.
+/// A task that was not done when the program ended.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnfinishedTask {
-    /// The name of the function, as the program has it.
+    /// The name of the function in the program.
     pub call: String,
-    /// The line that made it, where it was made in the program.
+    /// The line that created the task, if a line of the program did.
     pub line: Option<u64>,
-    /// The line of the program in which it waits, if it has come that far.
+    /// The line of the program in which the task waits, if it has started.
     pub at: Option<u64>,
     pub why: UnfinishedReason,
 }
@@ -168,53 +170,53 @@ pub struct UnfinishedTask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnfinishedReason {
-    /// It was still being waited for.
+    /// The time limit was reached while the task was running.
     Running,
-    /// It waits for something that can never happen.
+    /// The task waits for something that can never happen.
     Stuck,
-    /// What it belongs to has failed.
+    /// The program failed before the task was done.
     Cancelled,
 }
 
-/// A value in Python's words.
+/// The `repr` of the last expression.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastValue {
     pub text: String,
-    /// How many bytes were left out at the end.
+    /// The number of bytes that were omitted at the end.
     pub left_out: u64,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProgramOutput {
     pub text: String,
-    /// How many bytes were left out at the end.
+    /// The number of bytes that were omitted at the end.
     pub left_out: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExitReason {
     Finished,
-    /// Its last line was done, but some of its tasks can never be.
+    /// The last line ran, but some tasks can never finish.
     Unfinished,
-    /// An exception that the program did not catch, in Python's words, with the program's own lines only.
+    /// An uncaught exception. The traceback contains only lines of the program.
     Raised {
         traceback: String,
     },
     TimedOut,
-    /// It used more memory than it may.
     OutOfMemory,
-    /// It was stopped, or its process is gone: by a forbidden system call, a crash, or somebody from outside.
+    /// The program was canceled, or its process ended: by a forbidden system call, a crash, or a
+    /// signal from outside.
     Died {
         why: String,
     },
-    /// It said what no honest program says.
+    /// The program sent a frame that the worker never sends.
     ProtocolViolation {
         why: String,
     },
 }
 
-/// Why no program can be run here at all, and what to do about it.
+/// The reason why the sandbox cannot run programs, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SandboxUnavailable {

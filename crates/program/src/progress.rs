@@ -1,46 +1,48 @@
-//! Progress of a program and of its calls on the one scale that its caller sees, where every value must be larger than the
-//! one before.
+//! Merges the progress of a program and of its calls into one scale for the caller. MCP requires
+//! every value to be larger than the previous one.
 
 use parking_lot::Mutex;
 use toolyard_hub::{CallerChannel, Progress};
 
-/// What a word of a call moves the needle by, while the program says nothing itself.
+/// The increment for a progress report of a call, as long as the program has not set a total.
 const TICK: f64 = 0.001;
 
 #[derive(Debug, Default)]
 pub(crate) struct ProgressMeter {
-    at: Mutex<ProgressState>,
+    state: Mutex<ProgressState>,
 }
 
 #[derive(Debug, Default)]
 struct ProgressState {
-    /// Nothing was said yet where there is none: the first value may be zero.
+    /// The last value; `None` before the first report, which may be zero.
     value: Option<f64>,
     total: Option<f64>,
 }
 
 impl ProgressMeter {
-    /// The program says how far it is: that is what the caller sees.
-    pub(crate) fn report_own(&self, client: &CallerChannel, said: Progress) {
-        let mut at = self.at.lock();
-        if said.progress.is_finite() && at.value.is_none_or(|value| said.progress > value) {
-            at.value = Some(said.progress);
-            at.total = said.total;
-            client.report_progress(said);
+    /// Forwards progress that the program reports, if the value increases.
+    pub(crate) fn report_own(&self, client: &CallerChannel, report: Progress) {
+        let mut state = self.state.lock();
+        if report.progress.is_finite() && state.value.is_none_or(|value| report.progress > value) {
+            state.value = Some(report.progress);
+            state.total = report.total;
+            client.report_progress(report);
         }
     }
 
-    /// A call says how far it is. That is another scale, so it is told in words, and the needle moves a little.
-    pub(crate) fn report_call(&self, client: &CallerChannel, tool: &str, said: &Progress) {
-        let mut at = self.at.lock();
-        let value = at.value.unwrap_or_default();
-        let value = if at.total.is_some() { value.next_up() } else { value + TICK };
-        at.value = Some(value);
-        let (message, progress) = (said.message.as_deref().unwrap_or_default(), said.progress);
-        let far = said.total.map_or_else(|| format!("{progress}"), |total| format!("{progress} of {total}"));
+    /// Forwards progress that a tool reports. Its scale differs from the program's, so its values
+    /// go into the message and the progress increases by a small step.
+    pub(crate) fn report_call(&self, client: &CallerChannel, tool: &str, report: &Progress) {
+        let mut state = self.state.lock();
+        let value = state.value.unwrap_or_default();
+        let value = if state.total.is_some() { value.next_up() } else { value + TICK };
+        state.value = Some(value);
+        let (message, progress) = (report.message.as_deref().unwrap_or_default(), report.progress);
+        let fraction =
+            report.total.map_or_else(|| format!("{progress}"), |total| format!("{progress} of {total}"));
         let colon = if message.is_empty() { "" } else { ": " };
-        let message = Some(format!("{tool} ({far}){colon}{message}"));
-        client.report_progress(Progress { progress: value, total: at.total, message });
+        let message = Some(format!("{tool} ({fraction}){colon}{message}"));
+        client.report_progress(Progress { progress: value, total: state.total, message });
     }
 }
 
@@ -54,9 +56,9 @@ mod tests {
     fn the_first_progress_may_be_zero() {
         let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
         let meter = ProgressMeter::default();
-        let said = |progress| Progress { progress, total: Some(2.0), message: None };
+        let report = |progress| Progress { progress, total: Some(2.0), message: None };
         for progress in [0.0, 0.0, 1.0] {
-            meter.report_own(&client, said(progress));
+            meter.report_own(&client, report(progress));
         }
         let mut seen = Vec::new();
         while let Ok(CallerUpdate::Progress(progress)) = updates.try_recv() {
@@ -66,23 +68,23 @@ mod tests {
     }
 
     #[test]
-    fn what_the_caller_sees_always_grows() {
+    fn the_callers_progress_always_increases() {
         let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
         let meter = ProgressMeter::default();
-        let said = |progress, total| Progress { progress, total, message: None };
-        meter.report_call(&client, "fetch", &said(50.0, Some(100.0)));
-        meter.report_own(&client, said(1.0, Some(3.0)));
-        meter.report_call(&client, "fetch", &said(7.0, None));
-        meter.report_own(&client, said(0.5, None));
-        meter.report_own(&client, said(f64::NAN, None));
-        meter.report_own(&client, said(3.0, Some(3.0)));
+        let report = |progress, total| Progress { progress, total, message: None };
+        meter.report_call(&client, "fetch", &report(50.0, Some(100.0)));
+        meter.report_own(&client, report(1.0, Some(3.0)));
+        meter.report_call(&client, "fetch", &report(7.0, None));
+        meter.report_own(&client, report(0.5, None));
+        meter.report_own(&client, report(f64::NAN, None));
+        meter.report_own(&client, report(3.0, Some(3.0)));
         let mut seen = Vec::new();
         while let Ok(CallerUpdate::Progress(progress)) = updates.try_recv() {
             seen.push((progress.progress, progress.total, progress.message));
         }
         assert!(seen.is_sorted_by(|one, other| one.0 < other.0), "{seen:?}");
-        let words: Vec<Option<&str>> = seen.iter().map(|(_, _, message)| message.as_deref()).collect();
-        assert_eq!(words, [Some("fetch (50 of 100)"), None, Some("fetch (7)"), None]);
+        let messages: Vec<Option<&str>> = seen.iter().map(|(_, _, message)| message.as_deref()).collect();
+        assert_eq!(messages, [Some("fetch (50 of 100)"), None, Some("fetch (7)"), None]);
         assert_eq!(seen[3].0, 3.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Which names Python can spell, and which of them mean something there already.
+//! Valid and reserved Python names.
 
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
@@ -6,7 +6,7 @@ const KEYWORDS: [&str; 35] = [
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Names that scripts use all the time: a tool of such a name must not take its place.
+/// Names that scripts commonly use. A tool must not shadow them.
 const BUILTINS: [&str; 81] = [
     "ToolError",
     "abs",
@@ -91,30 +91,30 @@ const BUILTINS: [&str; 81] = [
     "zip",
 ];
 
-/// Whether Python takes this as the name of a function or of a parameter.
+/// Returns whether a name is valid for a Python function or parameter.
 pub(crate) fn is_identifier(name: &str) -> bool {
-    // Python knows letters beyond these, but takes some of them for the same that are not.
-    let first = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
-    let rest = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    // Python allows further letters, but normalizes them, so that different names become equal.
+    let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let rest = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     first && rest && KEYWORDS.binary_search(&name).is_err()
 }
 
-/// What people write for a name that Python cannot spell: `get_sum` for `get-sum`.
+/// Returns the usual spelling of a name that is not an identifier: `get_sum` for `get-sum`.
 pub(crate) fn to_identifier(name: &str) -> Option<String> {
-    let letter = |letter: char| if letter.is_ascii_punctuation() || letter == ' ' { '_' } else { letter };
-    let spelled: String = name.chars().map(letter).collect();
+    let replace = |c: char| if c.is_ascii_punctuation() || c == ' ' { '_' } else { c };
+    let spelled: String = name.chars().map(replace).collect();
     (spelled != name && is_identifier(&spelled)).then_some(spelled)
 }
 
-/// Whether a script may have a function of this name without losing one that it knows.
+/// Returns whether a function of this name shadows no built-in name.
 pub(crate) fn is_unreserved(name: &str) -> bool {
     BUILTINS.binary_search(&name).is_err()
 }
 
-/// The names that a program mentions, each once, in the order in which they come.
+/// Returns the names that a program mentions, without duplicates, in order of appearance.
 pub(crate) fn identifiers_in(code: &str) -> Vec<&str> {
     let mut seen = std::collections::HashSet::new();
-    code.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+    code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .filter(|word| is_identifier(word) && seen.insert(*word))
         .collect()
 }
@@ -124,25 +124,25 @@ mod tests {
     use super::{BUILTINS, KEYWORDS, identifiers_in, is_identifier, is_unreserved, to_identifier};
 
     #[test]
-    fn the_lists_are_in_order() {
+    fn the_lists_are_sorted() {
         assert!(KEYWORDS.is_sorted() && BUILTINS.is_sorted());
     }
 
     #[test]
-    fn words_are_what_python_takes_as_names() {
-        let fine = ["ticker", "_x1", "match", "type", "self"];
-        let not = ["", "1st", "with-dash", "from", "None", "größe", "a b", "a.b"];
-        assert!(fine.into_iter().all(is_identifier));
-        assert!(!not.into_iter().any(is_identifier));
+    fn identifiers_are_valid_python_names() {
+        let valid = ["ticker", "_x1", "match", "type", "self"];
+        let invalid = ["", "1st", "with-dash", "from", "None", "größe", "a b", "a.b"];
+        assert!(valid.into_iter().all(is_identifier));
+        assert!(!invalid.into_iter().any(is_identifier));
         assert!(is_unreserved("query") && !is_unreserved("print") && !is_unreserved("tools"));
     }
 
     #[test]
-    fn names_that_python_cannot_spell_are_written_with_underscores() {
+    fn invalid_names_are_spelled_with_underscores() {
         assert_eq!(to_identifier("get-sum").as_deref(), Some("get_sum"));
         assert_eq!(to_identifier("mcp__my-server__a.b c").as_deref(), Some("mcp__my_server__a_b_c"));
-        for none in ["get_sum", "3d-render", "größe-x", "", "-", "a\nb"] {
-            assert_eq!(to_identifier(none).filter(|word| word != "_"), None, "{none}");
+        for name in ["get_sum", "3d-render", "größe-x", "", "-", "a\nb"] {
+            assert_eq!(to_identifier(name).filter(|word| word != "_"), None, "{name}");
         }
     }
 

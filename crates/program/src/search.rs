@@ -1,4 +1,5 @@
-//! `search_tools`: finds tools by what they do, or lists all of them. The index is made once per catalog.
+//! `search_tools`: finds tools by what they do, or lists all of them. The index is built once per
+//! catalog.
 
 mod index;
 mod tokenizer;
@@ -16,39 +17,40 @@ use crate::signature::Signature;
 use crate::visible_tools::VisibleTools;
 pub(crate) use index::SearchIndex;
 
-/// How many tools are told where nobody says.
-const USUAL_FOUND: usize = 10;
-const USUAL_LISTED: usize = 50;
-/// More than this nobody reads.
+/// The default number of search results.
+const DEFAULT_RESULTS: usize = 10;
+/// The default number of tools in a page of the full list.
+const DEFAULT_LISTED: usize = 50;
+/// The maximum number of tools in a page.
 pub(crate) const MOST: usize = 500;
-/// A longer query is no query.
+/// The maximum length of a query, in bytes.
 const LONGEST_QUERY: usize = 1_000;
-/// How much of a description is one line.
+/// The maximum length of a one-line summary, in characters.
 const LINE: usize = 160;
 
-/// What is looked for.
+/// The arguments of `search_tools`.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct SearchArguments {
-    /// Programs may leave it out.
+    /// Optional for programs.
     #[serde(default)]
     pub(crate) query: String,
     pub(crate) server: Option<String>,
     pub(crate) limit: Option<u64>,
-    /// The last tool of the page before.
+    /// The full name of the last tool of the previous page.
     pub(crate) cursor: Option<String>,
 }
 
-/// A catalog and its index, which is made when it is first needed.
+/// A catalog and its index, which is built on first use.
 type CurrentIndex = (Arc<Catalog>, Arc<OnceLock<Arc<SearchIndex>>>);
 
-/// The index of the catalog that is the current one.
+/// The index of the current catalog.
 #[derive(Debug, Default)]
 pub(crate) struct SearchIndexCache {
     current: Mutex<Option<CurrentIndex>>,
 }
 
 impl SearchIndexCache {
-    /// Makes it where nobody has yet, and not on a thread that others wait for.
+    /// Returns the index of a catalog. Builds it on a blocking thread if it does not exist yet.
     pub(crate) async fn get(&self, catalog: &Arc<Catalog>) -> Arc<SearchIndex> {
         let cell = {
             let mut current = self.current.lock();
@@ -61,24 +63,25 @@ impl SearchIndexCache {
                 }
             }
         };
-        let make = |cell: &OnceLock<Arc<SearchIndex>>, catalog: &Catalog| {
+        let build = |cell: &OnceLock<Arc<SearchIndex>>, catalog: &Catalog| {
             Arc::clone(cell.get_or_init(|| Arc::new(SearchIndex::build(catalog))))
         };
         if cell.get().is_none() {
             let (cell, catalog) = (Arc::clone(&cell), Arc::clone(catalog));
-            // It fails only while the process ends.
-            let _ = tokio::task::spawn_blocking(move || make(&cell, &catalog)).await;
+            // This fails only during shutdown.
+            let _ = tokio::task::spawn_blocking(move || build(&cell, &catalog)).await;
         }
-        make(&cell, catalog)
+        build(&cell, catalog)
     }
 }
 
-/// What was found: the tools, and how many more there are.
+/// One page of results.
 #[derive(Debug)]
 pub(crate) struct SearchPage {
     pub(crate) tools: Vec<Arc<ToolEntry>>,
+    /// The number of matches on all pages.
     pub(crate) all: usize,
-    /// Where the next page begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub(crate) next: Option<String>,
 }
 
@@ -88,67 +91,75 @@ impl SearchArguments {
     }
 
     fn limit(&self) -> usize {
-        let usual = if self.is_list() { USUAL_LISTED } else { USUAL_FOUND };
-        self.limit.map_or(usual, |limit| usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST))
+        let default = if self.is_list() { DEFAULT_LISTED } else { DEFAULT_RESULTS };
+        self.limit.map_or(default, |limit| usize::try_from(limit).unwrap_or(MOST).clamp(1, MOST))
     }
 
-    /// Finds them, for somebody who sees these.
-    pub(crate) fn find(&self, seen: &VisibleTools<'_>, index: &SearchIndex) -> Result<SearchPage, HubError> {
+    /// Searches the visible tools.
+    pub(crate) fn find(
+        &self,
+        visible: &VisibleTools<'_>,
+        index: &SearchIndex,
+    ) -> Result<SearchPage, HubError> {
         if self.query.len() > LONGEST_QUERY {
-            let message = format!("a query of {} bytes; {LONGEST_QUERY} are allowed", self.query.len());
+            let size = self.query.len();
+            let message = format!("the query of {size} bytes exceeds the limit of {LONGEST_QUERY} bytes");
             return Err(HubError::new(ErrorKind::InvalidArguments, message));
         }
-        // Assistants fill in what they leave open with nothing.
+        // Assistants send an empty string for an argument that they do not set.
         let server = self.server.as_deref().filter(|server| !server.is_empty());
         if let Some(server) = server
-            && !seen.tools().any(|tool| tool.source.as_str() == server)
+            && !visible.tools().any(|tool| tool.source.as_str() == server)
         {
-            return Err(unknown_server_error(seen, server));
+            return Err(unknown_server_error(visible, server));
         }
-        let wanted = |tool: &&Arc<ToolEntry>| {
-            seen.is_visible(tool) && server.is_none_or(|server| tool.source.as_str() == server)
+        let matches = |tool: &&Arc<ToolEntry>| {
+            visible.is_visible(tool) && server.is_none_or(|server| tool.source.as_str() == server)
         };
         let tools: Vec<&Arc<ToolEntry>> = if self.is_list() {
-            seen.tools().filter(wanted).collect()
+            visible.tools().filter(matches).collect()
         } else {
-            index.rank(&self.query).into_iter().filter(wanted).collect()
+            index.rank(&self.query).into_iter().filter(matches).collect()
         };
-        let from = match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
+        let start = match self.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
             None => 0,
             Some(last) => {
-                let place = tools.iter().position(|tool| tool.full_name.as_str() == last);
-                place.map(|at| at + 1).ok_or_else(|| {
-                    HubError::new(ErrorKind::InvalidArguments, "this cursor is of a list that has changed")
-                        .with_suggestion("ask again without a cursor")
+                let position = tools.iter().position(|tool| tool.full_name.as_str() == last);
+                position.map(|index| index + 1).ok_or_else(|| {
+                    HubError::new(
+                        ErrorKind::InvalidArguments,
+                        "the cursor is no longer valid because the tool list changed",
+                    )
+                    .with_suggestion("search again without a cursor")
                 })?
             }
         };
         let page: Vec<Arc<ToolEntry>> =
-            tools.iter().skip(from).take(self.limit()).map(|tool| Arc::clone(tool)).collect();
-        let more = from + page.len() < tools.len();
-        let next = page.last().filter(|_| more).map(|last| last.full_name.to_string());
+            tools.iter().skip(start).take(self.limit()).map(|tool| Arc::clone(tool)).collect();
+        let has_more = start + page.len() < tools.len();
+        let next = page.last().filter(|_| has_more).map(|last| last.full_name.to_string());
         Ok(SearchPage { tools: page, all: tools.len(), next })
     }
 
-    /// What was found in words: name, one line and signature, or lists by server.
-    pub(crate) fn render_text(&self, seen: &VisibleTools<'_>, found: &SearchPage) -> String {
+    /// Renders a page as text: name, summary and signature of each match, or a list by server.
+    pub(crate) fn render_text(&self, visible: &VisibleTools<'_>, page: &SearchPage) -> String {
         let mut text = String::new();
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let mut put = |line: std::fmt::Arguments<'_>| {
             let _ = text.write_fmt(line);
         };
-        if found.tools.is_empty() {
+        if page.tools.is_empty() {
             put(format_args!(
-                "No tool fits. An empty query lists all {} tools by server.",
-                seen.tools().count()
+                "No matching tools. An empty query lists all {} tools by server.",
+                visible.tools().count()
             ));
             return text;
         }
         if self.is_list() {
             let mut server = None;
-            let many = if found.all == 1 { "" } else { "s" };
-            put(format_args!("{} tool{many}; inspect_tool tells more of each.", found.all));
-            for tool in &found.tools {
+            let plural = if page.all == 1 { "" } else { "s" };
+            put(format_args!("{} tool{plural}; use inspect_tool for details.", page.all));
+            for tool in &page.tools {
                 if server != Some(&tool.source) {
                     put(format_args!("\n\n{}:", tool.source));
                     server = Some(&tool.source);
@@ -158,79 +169,79 @@ impl SearchArguments {
                 put(format_args!("\n{}{dash}{line}", tool.full_name));
             }
         } else {
-            put(format_args!("{} of {} tools that fit, best first.", found.tools.len(), found.all));
-            for tool in &found.tools {
+            put(format_args!("{} of {} matching tools, best match first.", page.tools.len(), page.all));
+            for tool in &page.tools {
                 let line = summary(tool);
                 put(format_args!("\n\n{}", tool.full_name));
                 if !line.is_empty() {
                     put(format_args!("\n  {line}"));
                 }
-                put(format_args!("\n  {}", Signature::from_tool(tool).declaration(seen.short_name(tool))));
+                put(format_args!("\n  {}", Signature::from_tool(tool).declaration(visible.short_name(tool))));
             }
         }
-        if let Some(next) = &found.next {
-            put(format_args!("\n\nThere are more: ask again with cursor \"{next}\"."));
+        if let Some(next) = &page.next {
+            put(format_args!("\n\nMore tools: search again with cursor \"{next}\"."));
         }
         text
     }
 
-    /// The same as data, for programs.
-    pub(crate) fn render_json(seen: &VisibleTools<'_>, found: &SearchPage) -> Value {
-        let tools = found.tools.iter().map(|tool| {
+    /// Renders a page as data for programs.
+    pub(crate) fn render_json(visible: &VisibleTools<'_>, page: &SearchPage) -> Value {
+        let tools = page.tools.iter().map(|tool| {
             json!({
                 "name": tool.full_name.as_str(),
                 "server": tool.source.as_str(),
                 "description": summary(tool),
-                "signature": Signature::from_tool(tool).declaration(seen.short_name(tool)),
+                "signature": Signature::from_tool(tool).declaration(visible.short_name(tool)),
             })
         });
         tools.collect()
     }
 }
 
-/// The tools of a catalog that fit some words, best first, for whoever asks once.
+/// Returns the tools of a catalog that match the words, best match first. Builds a new index for
+/// each call.
 pub fn rank_tools(catalog: &Catalog, words: &str) -> Vec<Arc<ToolEntry>> {
     let words = &words[..words.floor_char_boundary(LONGEST_QUERY)];
     SearchIndex::build(catalog).rank(words).into_iter().cloned().collect()
 }
 
-/// The names that are most like one that is not there.
-pub(crate) fn similar_names(seen: &VisibleTools<'_>, index: &SearchIndex, name: &str) -> Vec<String> {
-    const SAID: usize = 5;
+/// Returns the names of visible tools that are most similar to an unknown name.
+pub(crate) fn similar_names(visible: &VisibleTools<'_>, index: &SearchIndex, name: &str) -> Vec<String> {
+    const MOST_NAMES: usize = 5;
     let name = &name[..name.floor_char_boundary(LONGEST_QUERY)];
-    let names = seen.tools().flat_map(|tool| [tool.full_name.as_str(), tool.raw_name.as_str()]);
-    let nearest = toolyard_hub::nearest(name, names).and_then(|near| seen.tool(near));
+    let names = visible.tools().flat_map(|tool| [tool.full_name.as_str(), tool.raw_name.as_str()]);
+    let nearest = toolyard_hub::nearest(name, names).and_then(|near| visible.tool(near));
     let words = name.strip_prefix("mcp__").unwrap_or(name);
-    let ranked = index.rank(words).into_iter().filter(|tool| seen.is_visible(tool)).cloned();
-    let mut close: Vec<String> = Vec::new();
-    for tool in nearest.into_iter().chain(ranked).take(SAID) {
+    let ranked = index.rank(words).into_iter().filter(|tool| visible.is_visible(tool)).cloned();
+    let mut similar: Vec<String> = Vec::new();
+    for tool in nearest.into_iter().chain(ranked).take(MOST_NAMES) {
         let full = tool.full_name.to_string();
-        if !close.contains(&full) {
-            close.push(full);
+        if !similar.contains(&full) {
+            similar.push(full);
         }
     }
-    close
+    similar
 }
 
-fn unknown_server_error(seen: &VisibleTools<'_>, server: &str) -> HubError {
-    let mut servers: Vec<&str> = seen.tools().map(|tool| tool.source.as_str()).collect();
+fn unknown_server_error(visible: &VisibleTools<'_>, server: &str) -> HubError {
+    let mut servers: Vec<&str> = visible.tools().map(|tool| tool.source.as_str()).collect();
     servers.dedup();
     let short: String = server.chars().take(100).collect();
-    let error =
-        HubError::new(ErrorKind::InvalidArguments, format!("there is no server {short} that offers tools"));
+    let error = HubError::new(ErrorKind::InvalidArguments, format!("no server `{short}` with tools"));
     match servers.len() {
         0 => error,
-        1..=20 => error.with_suggestion(format!("there are {}", servers.join(", "))),
-        many => error
-            .with_suggestion(format!("there are {many} servers; a search without one looks at all of them")),
+        1..=20 => error.with_suggestion(format!("use one of {}", servers.join(", "))),
+        count => error.with_suggestion(format!("omit `server` to search all {count} servers")),
     }
 }
 
-/// What a tool does, in one line.
+/// Returns what a tool does, in one line.
 fn summary(tool: &ToolEntry) -> String {
-    let said = tool.description.as_deref().unwrap_or_default();
-    let said = if said.trim().is_empty() && tool.title != tool.raw_name { tool.title.as_str() } else { said };
-    let first = said.trim().lines().next().unwrap_or_default();
+    let description = tool.description.as_deref().unwrap_or_default();
+    let use_title = description.trim().is_empty() && tool.title != tool.raw_name;
+    let text = if use_title { tool.title.as_str() } else { description };
+    let first = text.trim().lines().next().unwrap_or_default();
     let line = sanitize_description(first);
     if line.chars().count() <= LINE {
         return line;

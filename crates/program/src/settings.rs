@@ -1,25 +1,25 @@
-//! What running programs obeys.
+//! The settings of programs.
 
 use std::time::Duration;
 
-/// What one program may use up, and how many there may be.
+/// The limits of one program, and of all programs together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramSettings {
-    /// The longest that a program may take, waiting for tools included.
+    /// The maximum run time of a program, including the time spent waiting for tools.
     pub time: Duration,
-    /// Bytes of memory.
+    /// The memory of a program, in bytes.
     pub memory: u64,
-    /// Bytes that a program may print.
+    /// The output of a program, in bytes.
     pub output: u64,
-    /// Calls that a program may make.
+    /// The number of calls that a program may make.
     pub calls: usize,
-    /// Calls of a program that run at once; more wait.
+    /// The number of concurrent calls of a program. Further calls wait.
     pub parallel: usize,
-    /// Programs that run at once; more wait.
+    /// The number of concurrent programs. Further programs wait.
     pub programs: usize,
-    /// How long the tools wait for servers that are still starting.
+    /// How long the program tools wait for servers that are still starting.
     pub start_wait: Duration,
-    /// What descriptions say of Python, such as `3.12`, where it is known.
+    /// The Python version for tool descriptions, such as `3.12`, if it is known.
     pub python: Option<String>,
 }
 

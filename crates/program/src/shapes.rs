@@ -1,5 +1,5 @@
-//! JSON Schemas as shapes that programming languages can say: for the signatures that programs see, and for whoever writes
-//! types for client libraries.
+//! Converts JSON Schemas into shapes that programming languages can express. Used for the
+//! signatures that programs see, and for the generated types of client libraries.
 
 mod naming;
 mod python;

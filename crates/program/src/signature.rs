@@ -1,5 +1,5 @@
-//! A tool as a Python function: its signature and what `help` says about it, made from its schemas. For people and models
-//! to read; nothing of it is ever executed.
+//! A tool as a Python function: signature and docstring, derived from the schemas of the tool. They
+//! are meant for people and models to read and are never executed.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,19 +15,20 @@ use crate::shapes::{
 
 mod docstring;
 
-/// More values than this say less than their type does.
+/// The maximum number of values in a `Literal`. An enum with more is shown by its type.
 const MOST_VALUES: usize = 12;
-/// More shapes than this are not looked at.
+/// The maximum number of shapes that are followed.
 const MOST_SHAPES: usize = 2_000;
-/// A default that is longer is not shown.
+/// The maximum length of a default, in characters. Longer defaults are shown as `...`.
 const LONGEST_DEFAULT: usize = 40;
 
-/// What a tool takes and gives.
+/// The parameters and the result of a tool.
 #[derive(Debug)]
 pub(crate) struct Signature {
-    /// Required ones first, and of each those first that Python can name; else in the order of the schema.
+    /// Required parameters first, and valid Python identifiers first within both groups. Otherwise
+    /// in the order of the schema.
     parameters: Vec<Parameter>,
-    /// Whether there may be arguments that are not named here.
+    /// Whether further arguments are allowed.
     others: ExtraArguments,
     returns: PythonType,
     description: String,
@@ -40,18 +41,17 @@ struct Parameter {
     required: bool,
     default: Option<String>,
     description: String,
-    /// Whether it may be nothing.
     nullable: bool,
 }
 
-/// A type in Python's words, and the fields of the objects in it.
+/// A Python type, and the fields of the objects in it.
 #[derive(Debug, Default)]
 struct PythonType {
     name: String,
     fields: Vec<Entry>,
 }
 
-/// One field of an object, with those below it.
+/// One field of an object, with its nested fields.
 #[derive(Debug)]
 struct Entry {
     key: String,
@@ -60,10 +60,10 @@ struct Entry {
     description: String,
 }
 
-/// What is known of arguments beyond the named ones.
+/// Whether a tool accepts arguments beyond the named ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExtraArguments {
-    /// There are none: a name that is not known is a slip.
+    /// An unknown name is a mistake.
     Deny,
     Allow,
 }
@@ -92,12 +92,12 @@ impl Signature {
         Self { parameters, others, returns, description: tool.description.clone().unwrap_or_default() }
     }
 
-    /// The names of the parameters, in the order in which they can be given.
+    /// Returns the names of the parameters, in positional order.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &str> {
         self.parameters.iter().map(|parameter| parameter.key.as_str())
     }
 
-    /// How many of them are required.
+    /// Returns the number of required parameters.
     pub(crate) fn required_count(&self) -> usize {
         self.parameters.iter().filter(|parameter| parameter.required).count()
     }
@@ -106,13 +106,13 @@ impl Signature {
         self.others
     }
 
-    /// Whether nothing may be given for this argument, which is then the same as not giving it.
+    /// Returns whether `None` for this argument means that it is not given.
     pub(crate) fn is_omittable(&self, key: &str) -> bool {
-        let known = self.parameters.iter().find(|parameter| parameter.key == key);
-        known.is_some_and(|parameter| !parameter.required && !parameter.nullable)
+        let parameter = self.parameters.iter().find(|parameter| parameter.key == key);
+        parameter.is_some_and(|parameter| !parameter.required && !parameter.nullable)
     }
 
-    /// `async def name(ticker: str, limit: int | None = None) -> list[dict]`
+    /// Returns `async def name(ticker: str, limit: int | None = None) -> list[dict]`.
     pub(crate) fn declaration(&self, name: &str) -> String {
         let function =
             if is_identifier(name) { name.to_owned() } else { format!("tools[{}]", python_string(name)) };
@@ -120,24 +120,26 @@ impl Signature {
     }
 
     fn render_parameters(&self) -> Vec<String> {
-        let (words, odd): (Vec<&Parameter>, Vec<&Parameter>) =
+        let (identifiers, others): (Vec<&Parameter>, Vec<&Parameter>) =
             self.parameters.iter().partition(|parameter| is_identifier(&parameter.key));
-        let mut said: Vec<String> = words.iter().map(|parameter| parameter.render()).collect();
-        if !odd.is_empty() {
-            let odd = odd.iter().map(|one| format!("{}: {}", python_string(&one.key), one.annotation()));
-            said.push(format!("**{{{}}}", odd.collect::<Vec<_>>().join(", ")));
+        let mut rendered: Vec<String> = identifiers.iter().map(|parameter| parameter.render()).collect();
+        if !others.is_empty() {
+            let members = others
+                .iter()
+                .map(|parameter| format!("{}: {}", python_string(&parameter.key), parameter.annotation()));
+            rendered.push(format!("**{{{}}}", members.collect::<Vec<_>>().join(", ")));
         } else if self.others == ExtraArguments::Allow {
-            said.push("**others: Any".to_owned());
+            rendered.push("**others: Any".to_owned());
         }
-        said
+        rendered
     }
 }
 
 impl Parameter {
     fn annotation(&self) -> String {
-        let may_be_none =
+        let is_complete =
             self.nullable || self.typed.name == "Any" || self.required || self.default.is_some();
-        if may_be_none { self.typed.name.clone() } else { format!("{} | None", self.typed.name) }
+        if is_complete { self.typed.name.clone() } else { format!("{} | None", self.typed.name) }
     }
 
     fn render(&self) -> String {
@@ -154,33 +156,38 @@ fn any_type() -> PythonType {
     PythonType { name: "Any".to_owned(), fields: Vec::new() }
 }
 
-/// Most schemas say nothing about other keys and mean none, unless other keys are described in another way.
+/// Returns whether a schema with named properties allows further arguments. Most schemas do not
+/// mention further keys and mean that there are none, unless another keyword describes them.
 fn record_extra_arguments(schema: &Value, open: bool) -> ExtraArguments {
-    let more = ["patternProperties", "dependentSchemas", "if", "unevaluatedProperties"];
-    let more = more.iter().any(|key| schema.get(*key).is_some());
-    if open || more { ExtraArguments::Allow } else { ExtraArguments::Deny }
+    let keywords = ["patternProperties", "dependentSchemas", "if", "unevaluatedProperties"];
+    let describes_more = keywords.iter().any(|key| schema.get(*key).is_some());
+    if open || describes_more { ExtraArguments::Allow } else { ExtraArguments::Deny }
 }
 
-/// A schema that names no keys takes any, unless it says that it takes none.
+/// Returns whether a schema without named properties allows arguments: yes, unless it excludes them.
 fn unnamed_extra_arguments(schema: &Value) -> ExtraArguments {
-    let plain = ["$ref", "anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(*key).is_none());
-    let none = schema.get("additionalProperties") == Some(&Value::Bool(false));
-    let empty =
+    let is_simple = ["$ref", "anyOf", "oneOf", "allOf"].iter().all(|key| schema.get(*key).is_none());
+    let additional = schema.get("additionalProperties");
+    let is_closed = additional == Some(&Value::Bool(false));
+    let is_empty =
         schema.get("properties").is_some_and(|keys| keys.as_object().is_some_and(serde_json::Map::is_empty));
-    let said = schema.get("additionalProperties").is_some();
-    if plain && (none || (empty && !said)) { ExtraArguments::Deny } else { ExtraArguments::Allow }
+    if is_simple && (is_closed || (is_empty && additional.is_none())) {
+        ExtraArguments::Deny
+    } else {
+        ExtraArguments::Allow
+    }
 }
 
-/// What the names of a schema's shapes stand for.
+/// The declared types of a schema, by name.
 struct DeclaredTypes {
     bodies: HashMap<String, TypeBody>,
-    /// How many more shapes are looked at. A few names that lead to each other can stand for millions.
+    /// How many more shapes may be followed. A few mutually recursive names can expand to millions.
     left: Cell<usize>,
 }
 
 impl DeclaredTypes {
     fn new(declared: Vec<TypeDeclaration>) -> Self {
-        let bodies = declared.into_iter().map(|one| (one.name, one.body)).collect();
+        let bodies = declared.into_iter().map(|declaration| (declaration.name, declaration.body)).collect();
         Self { bodies, left: Cell::new(MOST_SHAPES) }
     }
 
@@ -199,8 +206,8 @@ impl DeclaredTypes {
 
     fn parameter(&self, field: &RecordField) -> Parameter {
         let default = field.default.as_ref().map(|value| {
-            let said = python_literal(value);
-            if said.chars().count() > LONGEST_DEFAULT { "...".to_owned() } else { said }
+            let literal = python_literal(value);
+            if literal.chars().count() > LONGEST_DEFAULT { "...".to_owned() } else { literal }
         });
         Parameter {
             key: field.key.clone(),
@@ -212,7 +219,7 @@ impl DeclaredTypes {
         }
     }
 
-    /// Whether there is still something left to look with.
+    /// Counts one shape. Returns whether it is within the budget.
     fn try_consume_budget(&self) -> bool {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
@@ -230,7 +237,7 @@ impl DeclaredTypes {
                     Some(TypeBody::Record { .. }) | None => false,
                 }
             }
-            // A type that leads in a circle says nothing about what it takes.
+            // Unknown for types that are recursive or too deep.
             Shape::Named(_) => true,
             Shape::Boolean
             | Shape::Integer
@@ -247,7 +254,7 @@ impl DeclaredTypes {
         PythonType { name, fields }
     }
 
-    /// A shape in Python's words. Objects are dicts, whose fields are gathered beside.
+    /// Renders a shape as a Python type. Objects become `dict`; their fields are added to `fields`.
     fn render_type(&self, shape: &Shape, depth: usize, fields: &mut Vec<Entry>) -> String {
         if !self.try_consume_budget() {
             return "Any".to_owned();
@@ -257,19 +264,19 @@ impl DeclaredTypes {
         {
             return type_names(values);
         }
-        // Shapes that are made of others are taken apart here; the rest needs no fields.
+        // Only composed shapes can contain fields.
         match shape {
             Shape::List(item) => format!("list[{}]", self.render_type(item, depth, fields)),
             Shape::Map(value) => format!("dict[str, {}]", self.render_type(value, depth, fields)),
             Shape::Union(parts) => {
-                let mut said: Vec<String> = Vec::new();
+                let mut rendered: Vec<String> = Vec::new();
                 for part in parts {
                     let part = self.render_type(part, depth, fields);
-                    if !said.contains(&part) {
-                        said.push(part);
+                    if !rendered.contains(&part) {
+                        rendered.push(part);
                     }
                 }
-                said.join(" | ")
+                rendered.join(" | ")
             }
             Shape::Named(name) => match self.bodies.get(name) {
                 _ if depth >= docstring::DEEPEST => "Any".to_owned(),
@@ -298,7 +305,7 @@ impl DeclaredTypes {
         }
     }
 
-    /// The type of something too deep down to be taken apart.
+    /// Returns the type of a shape at the maximum depth, without its fields.
     fn shallow_type(&self, shape: &Shape) -> PythonType {
         let name = match (shape, self.body(shape)) {
             (_, Some(TypeBody::Record { .. })) => "dict".to_owned(),
@@ -311,7 +318,7 @@ impl DeclaredTypes {
     }
 }
 
-/// The types of values that are too many to name.
+/// Returns the types of the values of a long enum.
 fn type_names(values: &[Value]) -> String {
     let mut kinds: Vec<&str> = Vec::new();
     for value in values {

@@ -1,4 +1,4 @@
-//! Programs as a source of a yard: three tools about all the others.
+//! The source that offers the three program tools in a yard.
 
 use std::sync::{Arc, Weak};
 
@@ -24,19 +24,19 @@ use crate::search::{SearchArguments, SearchIndexCache, similar_names};
 use crate::settings::ProgramSettings;
 use crate::visible_tools::VisibleTools;
 
-/// The three tools, and what they work with.
+/// The source of `inspect_tool`, `search_tools` and `execute_program`.
 #[derive(Debug)]
 pub struct ProgramSource {
     name: SourceName,
     since: Instant,
     offer: Arc<SourceOffer>,
-    /// The yard whose tools programs call. It owns this source, so that this must not own it.
+    /// The yard whose tools programs call. It owns this source, so this reference is weak.
     yard: Weak<Yard>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) settings: ProgramSettings,
     pub(crate) slots: ProgramLimiter,
     indexes: Arc<SearchIndexCache>,
-    /// Where the next program prints to, if somebody wants to follow it.
+    /// Receives the output of the next program, if `watch_next_output` was called.
     pub(crate) followed: Mutex<Option<watch::Sender<Vec<u8>>>>,
 }
 
@@ -58,26 +58,26 @@ impl ProgramSource {
         })
     }
 
-    /// What the next program prints, all of it so far, as it prints it.
+    /// Returns a channel with the output of the next program. Its value is all output so far.
     pub fn watch_next_output(&self) -> watch::Receiver<Vec<u8>> {
-        let (printing, printed) = watch::channel(Vec::new());
-        *self.followed.lock() = Some(printing);
-        printed
+        let (sender, receiver) = watch::channel(Vec::new());
+        *self.followed.lock() = Some(sender);
+        receiver
     }
 
-    /// Ends every program that is running.
+    /// Stops all running programs.
     pub async fn stop(&self) {
         self.slots.close();
         self.engine.stop().await;
     }
 
     async fn perform(&self, call: SourceCall) -> Result<Outcome, HubError> {
-        let gone = || HubError::new(ErrorKind::NotConnected, "the yard is gone");
-        let yard = self.yard.upgrade().ok_or_else(gone)?;
+        let shut_down = || HubError::new(ErrorKind::NotConnected, "the yard was shut down");
+        let yard = self.yard.upgrade().ok_or_else(shut_down)?;
         let SourceTarget::Tool { name, arguments } = call.target else {
-            return Err(HubError::new(ErrorKind::Bug, "programs offer tools only"));
+            return Err(HubError::new(ErrorKind::Bug, "the programs source offers only tools"));
         };
-        let unknown = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}"));
+        let unknown = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool `{name}`"));
         let caller = ProgramCaller {
             record: call.record,
             deadline: call.deadline,
@@ -93,7 +93,7 @@ impl ProgramSource {
                 .await),
             ProgramTool::SearchTools => self.search(&yard, &caller, &parse_arguments(&arguments)?).await,
             ProgramTool::ExecuteProgram => {
-                let order = parse_arguments(&arguments)?;
+                let arguments = parse_arguments(&arguments)?;
                 let broker = Broker {
                     yard,
                     indexes: Arc::clone(&self.indexes),
@@ -104,22 +104,25 @@ impl ProgramSource {
                     meter: ProgressMeter::default(),
                     ended: CancellationToken::new(),
                 };
-                Box::pin(self.execute(order, broker)).await
+                Box::pin(self.execute(arguments, broker)).await
             }
         }
     }
 
     async fn inspect(&self, yard: &Yard, caller: &ProgramCaller, name: &str) -> Outcome {
         let catalog = yard.catalog();
-        let seen = VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
-        if let Some(tool) = seen.tool(name) {
-            return text_outcome(&[inspect::describe_tool(&tool), inspect::describe_usage(&seen, &tool)]);
+        let visible =
+            VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
+        if let Some(tool) = visible.tool(name) {
+            return text_outcome(&[inspect::describe_tool(&tool), inspect::describe_usage(&visible, &tool)]);
         }
         let index = self.indexes.get(&catalog).await;
-        let close = similar_names(&seen, &index, name);
-        match close.as_slice() {
+        let similar = similar_names(&visible, &index, name);
+        match similar.as_slice() {
             [] => text_outcome(&[inspect::not_found(name)]),
-            some => text_outcome(&[inspect::not_found(name), format!("Close to it: {}", some.join(", "))]),
+            names => {
+                text_outcome(&[inspect::not_found(name), format!("Similar names: {}", names.join(", "))])
+            }
         }
     }
 
@@ -127,23 +130,25 @@ impl ProgramSource {
         &self,
         yard: &Yard,
         caller: &ProgramCaller,
-        wanted: &SearchArguments,
+        arguments: &SearchArguments,
     ) -> Result<Outcome, HubError> {
         let catalog = yard.catalog();
         let index = self.indexes.get(&catalog).await;
-        let seen = VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
-        let found = wanted.find(&seen, &index)?;
-        Ok(text_outcome(&[wanted.render_text(&seen, &found)]))
+        let visible =
+            VisibleTools { catalog: &catalog, principal: &caller.record.principal, own: &self.name };
+        let page = arguments.find(&visible, &index)?;
+        Ok(text_outcome(&[arguments.render_text(&visible, &page)]))
     }
 }
 
-/// A result of texts.
+/// Returns a successful result with one text block for each text.
 fn text_outcome(texts: &[String]) -> Outcome {
     let blocks: Vec<_> = texts.iter().map(|text| json!({"type": "text", "text": text})).collect();
     Outcome::success(to_raw(&json!({"content": blocks})))
 }
 
-/// The corridor has checked them against the schema; numbers may still be larger than any that is meant.
+/// Parses arguments. The hub has already validated them against the schema, but a number may still
+/// be out of range.
 fn parse_arguments<T: DeserializeOwned>(arguments: &Raw) -> Result<T, HubError> {
     serde_json::from_str(arguments.get())
         .map_err(|error| HubError::new(ErrorKind::InvalidArguments, error.to_string()))

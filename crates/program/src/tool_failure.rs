@@ -1,17 +1,17 @@
-//! Failures of calls as `ToolError` carries them. The table from the yard's kinds of errors to words is here and nowhere
-//! else.
+//! Failures of calls as `ToolError` carries them. The only mapping from error kinds to
+//! `ToolError.type` is here.
 
 use serde_json::{Map, Value, json};
 use toolyard_hub::{ErrorKind, HubError};
 
 use crate::program::ToolFailure;
 
-/// The word of a program that asked for more than it may.
+/// The type of the error for a program that has used up its calls or lookups.
 pub(crate) const LIMIT: &str = "limit_reached";
-/// Longer messages are cut: a tool may answer with megabytes.
+/// The maximum length of a message, in characters. A tool may return megabytes.
 const LONGEST: usize = 20_000;
 
-/// What a script finds in `error.type`.
+/// Returns the value of `error.type` for an error kind.
 pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::UnknownTool => "tool_not_found",
@@ -33,7 +33,7 @@ pub(crate) fn error_type(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// A call without an outcome. What the server itself answered is in `code` and `data`.
+/// Converts an error of the hub. The JSON-RPC error of the server is in `code` and `data`.
 pub(crate) fn failure_from_error(tool: &str, error: &HubError) -> ToolFailure {
     let mut details = match error.details() {
         None => Map::new(),
@@ -72,10 +72,10 @@ mod tests {
     use super::{error_type, failure_from_error};
 
     #[test]
-    fn every_kind_has_a_word_of_its_own() {
-        let words: BTreeSet<&str> = ErrorKind::ALL.into_iter().map(error_type).collect();
-        assert_eq!(words.len(), ErrorKind::ALL.len());
-        assert!(words.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
+    fn every_kind_has_a_unique_type() {
+        let types: BTreeSet<&str> = ErrorKind::ALL.into_iter().map(error_type).collect();
+        assert_eq!(types.len(), ErrorKind::ALL.len());
+        assert!(types.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')));
     }
 
     #[test]
@@ -98,17 +98,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_an_error_is_in_the_failure() {
+    fn suggestion_and_retry_delay_are_in_the_failure() {
         let error = HubError::new(ErrorKind::RateLimited, "too often")
             .with_suggestion("wait")
             .with_retry_after(Duration::from_millis(1500));
         let failure = failure_from_error("t", &error);
-        assert_eq!((failure.message.as_str(), failure.kind.as_str()), ("too often; wait", "rate_limited"));
+        assert_eq!(
+            (failure.message.as_str(), failure.kind.as_str()),
+            ("too often\nhint: wait", "rate_limited")
+        );
         assert_eq!(failure.details, Some(json!({"retry_after_ms": 1500})));
-        let odd = failure_from_error(
+        let long = failure_from_error(
             "t",
             &HubError::new(ErrorKind::Bug, "x".repeat(1_000_000)).with_details(json!([1])),
         );
-        assert_eq!((odd.message.chars().count(), odd.details), (20_001, Some(json!({"value": [1]}))));
+        assert_eq!((long.message.chars().count(), long.details), (20_001, Some(json!({"value": [1]}))));
     }
 }

@@ -1,6 +1,7 @@
-//! Programs in the sandbox, by a launcher that differs from the product's only in that it can leave layers out.
+//! Tests of programs in the sandbox. Their launcher differs from that of the product only in that it
+//! can omit layers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
-#![allow(clippy::disallowed_methods, reason = "how long the long form takes is said from outside")]
+#![allow(clippy::disallowed_methods, reason = "an environment variable sets the length of the long test")]
 
 mod programs {
     mod attacked;

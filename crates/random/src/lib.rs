@@ -1,17 +1,18 @@
-//! Random bytes from the operating system, for everything that must not be guessed: tokens, keys, and the ids of
-//! sessions, calls and parked calls. A failure is an error and never a constant, and tests can cause one.
+//! Random bytes from the operating system, for everything that must be unguessable: tokens, keys,
+//! and the IDs of sessions, calls and parked calls. A failure is always an error and never yields a
+//! constant. Tests can simulate a failure.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
 use data_encoding::HEXLOWER;
 
-/// The operating system gave no random bytes. Whatever needed them must be refused.
+/// The operating system returned no random bytes. The operation that needs them must fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system's source of random numbers failed")]
+#[error("the system's random number generator failed")]
 pub struct RandomError;
 
-/// Fills the whole buffer, or leaves it unusable and says so.
+/// Fills the whole buffer. After an error, its contents must not be used.
 pub fn fill(buffer: &mut [u8]) -> Result<(), RandomError> {
     if OUTAGES.get() > 0 {
         return Err(RandomError);
@@ -19,13 +20,14 @@ pub fn fill(buffer: &mut [u8]) -> Result<(), RandomError> {
     getrandom::fill(buffer).map_err(|_| RandomError)
 }
 
+/// Returns an array of random bytes.
 pub fn bytes<const N: usize>() -> Result<[u8; N], RandomError> {
     let mut bytes = [0; N];
     fill(&mut bytes)?;
     Ok(bytes)
 }
 
-/// 128 random bits as 32 hexadecimal digits.
+/// Returns 128 random bits as 32 hexadecimal digits.
 pub fn hex_id() -> Result<String, RandomError> {
     Ok(HEXLOWER.encode(&bytes::<16>()?))
 }
@@ -34,11 +36,11 @@ thread_local! {
     static OUTAGES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// While this lives, the current thread gets no random bytes. For tests, which share their process with others and so
-/// cannot break the source for everybody.
+/// A simulated failure of the random source on the current thread, until dropped. It is limited to
+/// one thread because tests share their process with other tests.
 #[derive(Debug)]
 pub struct SimulatedOutage {
-    /// Only the thread that began the outage may end it.
+    /// Only the thread that started the outage may end it.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -61,7 +63,7 @@ mod tests {
     use super::{RandomError, SimulatedOutage, bytes, fill, hex_id};
 
     #[test]
-    fn ids_are_128_bits_and_no_two_are_alike() {
+    fn ids_have_128_bits_and_are_unique() {
         let (one, two) = (hex_id().unwrap(), hex_id().unwrap());
         assert_ne!(one, two);
         assert!(one.len() == 32 && one.bytes().all(|byte| byte.is_ascii_hexdigit()));

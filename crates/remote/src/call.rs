@@ -1,4 +1,4 @@
-//! A call of the mirror: asked of the yard over the line, with what is said meanwhile handed on both ways.
+//! Forwards a call to the remote yard, with its progress, log lines, chunks, questions and answers.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -13,39 +13,39 @@ use super::control_client::{ControlClient, RemoteRequest, RequestEvent};
 use super::decode::request_fields;
 use super::server::RemoteServer;
 
-/// Times longer than this are not said: the yard allows less anyway.
-const LONG: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
+/// Longer timeouts are not sent, because the yard allows less anyway.
+const LONGEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(24 * 60 * 60);
 
-/// Carries a call out; dropping the future cancels it there.
+/// Executes a call on the remote yard. Dropping the future cancels the call there.
 pub(super) async fn call(server: &RemoteServer, call: SourceCall) -> Result<Outcome, HubError> {
     let SourceCall { target, deadline, client, .. } = call;
-    let abilities = client.capabilities().clone();
-    let ControlCall { subtype, subject, params: mut words, kind } =
-        build_control_call(server, target, &abilities)?;
+    let capabilities = client.capabilities().clone();
+    let ControlCall { subtype, subject, mut params, kind } =
+        build_control_call(server, target, &capabilities)?;
     let remaining = deadline.remaining();
-    if remaining < LONG && subtype != "mcp_complete" {
+    if remaining < LONGEST_TIMEOUT && subtype != "mcp_complete" {
         let millis = u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX);
-        words.set("timeout_ms", to_raw(&millis.max(1)));
+        params.set("timeout_ms", to_raw(&millis.max(1)));
     }
-    let line = server.link.client()?;
+    let control = server.link.client()?;
     server.link.announce(&subject);
-    let mut asked = line.request(subtype, words).await?;
-    let id = asked.id;
+    let mut request = control.request(subtype, params).await?;
+    let id = request.id;
     let mut answering = FuturesUnordered::new();
     let response = loop {
         tokio::select! {
-            said = asked.next_event() => match said {
+            event = request.next_event() => match event {
                 RequestEvent::Progress(progress) => client.report_progress(progress),
                 RequestEvent::Log(line) => client.log(line),
                 RequestEvent::Chunk(chunk) => client.send_chunk(chunk).await,
-                RequestEvent::Questions(questions) => answering.push(answer_questions(&line, &client, id, questions)),
-                RequestEvent::Response(end) => break end,
+                RequestEvent::Questions(questions) => answering.push(answer_questions(&control, &client, id, questions)),
+                RequestEvent::Response(response) => break response,
             },
-            Some(answered) = answering.next() => answered?,
+            Some(result) = answering.next() => result?,
         }
     };
     let response = response.map_err(|error| match error.kind() {
-        // One code of the yard stands for both.
+        // The yard uses one code for unknown resources and prompts.
         ErrorKind::UnknownResource => error.with_kind(kind),
         _ => error,
     })?;
@@ -56,81 +56,82 @@ pub(super) async fn call(server: &RemoteServer, call: SourceCall) -> Result<Outc
     Ok(Outcome { failed, modern: result.contains("resultType"), body })
 }
 
-/// Puts the questions of a call to the caller, and hands the answers on.
+/// Asks the caller the questions of a call, and sends the answers to the yard.
 async fn answer_questions(
-    line: &std::sync::Arc<ControlClient>,
+    control: &std::sync::Arc<ControlClient>,
     client: &CallerChannel,
     id: u64,
     questions: Vec<Question>,
 ) -> Result<(), HubError> {
     let answers: RawAnswers = client.ask(questions).await?;
-    let mut said = Object::default();
+    let mut members = Object::default();
     for (key, answer) in answers {
-        said.set(&key, answer);
+        members.set(&key, answer);
     }
-    let mut words = Object::default();
-    words.set("request", to_raw(&id));
-    words.set("answers", said.to_raw());
-    line.request("mcp_answer", words).await.map(RemoteRequest::response)?.await.map(drop)
+    let mut params = Object::default();
+    params.set("request", to_raw(&id));
+    params.set("answers", members.to_raw());
+    control.request("mcp_answer", params).await.map(RemoteRequest::response)?.await.map(drop)
 }
 
-/// A call in the words of the control socket.
+/// A call as a request of the control protocol.
 struct ControlCall {
     subtype: &'static str,
-    /// What the yard will say that it is of.
+    /// The subject of the call in the events of the yard.
     subject: String,
     params: Object,
-    /// What it means if there is no such thing.
+    /// The error kind if the target does not exist.
     kind: ErrorKind,
 }
 
 fn build_control_call(
     server: &RemoteServer,
     target: SourceTarget,
-    abilities: &ClientCapabilities,
+    capabilities: &ClientCapabilities,
 ) -> Result<ControlCall, HubError> {
-    let gone = |kind: ErrorKind, name: &str| {
-        HubError::new(kind, format!("the yard does not offer {} any more", json::truncate_for_message(name)))
+    let not_offered = |kind: ErrorKind, name: &str| {
+        HubError::new(kind, format!("the yard no longer offers {}", json::truncate_for_message(name)))
     };
-    let tool = |raw: &str| server.full_tool_name(raw).ok_or_else(|| gone(ErrorKind::UnknownTool, raw));
-    let prompt = |raw: &str| server.full_prompt_name(raw).ok_or_else(|| gone(ErrorKind::UnknownPrompt, raw));
+    let tool = |raw: &str| server.full_tool_name(raw).ok_or_else(|| not_offered(ErrorKind::UnknownTool, raw));
+    let prompt =
+        |raw: &str| server.full_prompt_name(raw).ok_or_else(|| not_offered(ErrorKind::UnknownPrompt, raw));
     let short = |uri: &str| json::truncate_for_message(uri).into_owned();
     Ok(match target {
         SourceTarget::Tool { name, arguments } => {
             let subject = tool(&name)?;
-            let mut words =
-                request_fields([("tool", subject.as_str().into()), ("asks", question_kinds(abilities))]);
-            words.set("arguments", arguments);
-            ControlCall { subtype: "mcp_call", subject, params: words, kind: ErrorKind::UnknownTool }
+            let mut params =
+                request_fields([("tool", subject.as_str().into()), ("asks", question_kinds(capabilities))]);
+            params.set("arguments", arguments);
+            ControlCall { subtype: "mcp_call", subject, params, kind: ErrorKind::UnknownTool }
         }
         SourceTarget::Resource { uri } => {
             let name = toolyard_hub::Source::name(server).as_str();
-            let words = request_fields([("uri", uri.as_str().into()), ("server_name", name.into())]);
+            let params = request_fields([("uri", uri.as_str().into()), ("server_name", name.into())]);
             ControlCall {
                 subtype: "mcp_read",
                 subject: short(&uri),
-                params: words,
+                params,
                 kind: ErrorKind::UnknownResource,
             }
         }
         SourceTarget::Prompt { name, arguments } => {
             let subject = prompt(&name)?;
-            let mut words = request_fields([("name", subject.as_str().into())]);
-            words.set("arguments", arguments);
-            ControlCall { subtype: "mcp_prompt", subject, params: words, kind: ErrorKind::UnknownPrompt }
+            let mut params = request_fields([("name", subject.as_str().into())]);
+            params.set("arguments", arguments);
+            ControlCall { subtype: "mcp_prompt", subject, params, kind: ErrorKind::UnknownPrompt }
         }
         SourceTarget::PromptCompletion { name, argument, value, context } => {
             let subject = prompt(&name)?;
             let reference = json!({"type": "ref/prompt", "name": subject});
-            let words = completion(reference, &argument, &value, context);
-            ControlCall { subtype: "mcp_complete", subject, params: words, kind: ErrorKind::UnknownPrompt }
+            let params = completion(reference, &argument, &value, context);
+            ControlCall { subtype: "mcp_complete", subject, params, kind: ErrorKind::UnknownPrompt }
         }
         SourceTarget::TemplateCompletion { uri, argument, value, context } => {
-            let words = completion(json!({"type": "ref/resource", "uri": uri}), &argument, &value, context);
+            let params = completion(json!({"type": "ref/resource", "uri": uri}), &argument, &value, context);
             ControlCall {
                 subtype: "mcp_complete",
                 subject: short(&uri),
-                params: words,
+                params,
                 kind: ErrorKind::UnknownResource,
             }
         }
@@ -138,21 +139,21 @@ fn build_control_call(
 }
 
 fn completion(reference: Value, argument: &str, value: &str, context: Option<Raw>) -> Object {
-    let mut words =
+    let mut params =
         request_fields([("ref", reference), ("argument", json!({"name": argument, "value": value}))]);
     if let Some(context) = context {
-        words.set("context", context);
+        params.set("context", context);
     }
-    words
+    params
 }
 
-/// What the caller can be asked.
-fn question_kinds(abilities: &ClientCapabilities) -> Value {
+/// Returns the kinds of questions that the caller can answer.
+fn question_kinds(capabilities: &ClientCapabilities) -> Value {
     let kinds = [
-        (abilities.elicit_form, "elicit_form"),
-        (abilities.elicit_url, "elicit_url"),
-        (abilities.sample, "sample"),
-        (abilities.roots, "roots"),
+        (capabilities.elicit_form, "elicit_form"),
+        (capabilities.elicit_url, "elicit_url"),
+        (capabilities.sample, "sample"),
+        (capabilities.roots, "roots"),
     ];
-    kinds.into_iter().filter(|(can, _)| *can).map(|(_, kind)| kind).collect()
+    kinds.into_iter().filter(|(is_supported, _)| *is_supported).map(|(_, kind)| kind).collect()
 }

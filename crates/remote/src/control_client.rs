@@ -1,5 +1,5 @@
-//! One connection to the yard: requests go out with a number, and what comes back under that number finds its way to who
-//! asked. Events go to whoever follows.
+//! One connection to the yard. Every request has an ID, and messages with that ID are routed to the
+//! request. Events go to the handler of the connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use toolyard_hub::{ErrorKind, HubError, LogLine, Progress, Question, Raw};
 use super::control_socket::{RemoteConnection, RemoteError};
 use super::decode;
 
-/// How many requests wait to be written, and how much of what one call says waits to be heard.
+/// The number of requests that may wait to be written, and of unread messages per request.
 const QUEUE: usize = 64;
 
-/// What the yard says about one request.
+/// A message of the yard about one request.
 #[derive(Debug)]
 pub(super) enum RequestEvent {
     Progress(Progress),
@@ -33,7 +33,7 @@ pub(super) struct ControlClient {
     open: Arc<RequestTable>,
 }
 
-/// Who waits for what. There is nothing once the connection is over, so that everybody who waits learns of it.
+/// The open requests. `None` after the connection is closed: dropping the senders ends all requests.
 struct RequestTable(Mutex<Option<EventSenders>>);
 
 type EventSenders = HashMap<u64, mpsc::Sender<RequestEvent>>;
@@ -43,8 +43,8 @@ impl RequestTable {
         self.0.lock()
     }
 
-    fn put(&self, id: u64, way: mpsc::Sender<RequestEvent>) -> Result<(), HubError> {
-        self.lock().as_mut().ok_or_else(connection_lost)?.insert(id, way);
+    fn put(&self, id: u64, sender: mpsc::Sender<RequestEvent>) -> Result<(), HubError> {
+        self.lock().as_mut().ok_or_else(connection_lost)?.insert(id, sender);
         Ok(())
     }
 
@@ -57,14 +57,14 @@ impl RequestTable {
     }
 }
 
-/// A request that is under way. Dropping it before its end cancels it.
+/// An open request. Dropping it before its response cancels it.
 pub(super) struct RemoteRequest {
     pub(super) id: u64,
     events: mpsc::Receiver<RequestEvent>,
     client: Option<Arc<ControlClient>>,
 }
 
-/// The end of a line at which it is driven.
+/// The part of a client that reads from and writes to the connection.
 pub(super) struct ConnectionDriver {
     outgoing: mpsc::Receiver<String>,
     open: Arc<RequestTable>,
@@ -72,47 +72,46 @@ pub(super) struct ConnectionDriver {
 
 impl ControlClient {
     pub(super) fn new() -> (Arc<Self>, ConnectionDriver) {
-        let (orders, receiver) = mpsc::channel(QUEUE);
+        let (outgoing, receiver) = mpsc::channel(QUEUE);
         let open = Arc::new(RequestTable(Mutex::new(Some(HashMap::new()))));
-        let line = Self { outgoing: orders, next: AtomicU64::new(1), open: Arc::clone(&open) };
-        (Arc::new(line), ConnectionDriver { outgoing: receiver, open })
+        let client = Self { outgoing, next: AtomicU64::new(1), open: Arc::clone(&open) };
+        (Arc::new(client), ConnectionDriver { outgoing: receiver, open })
     }
 
     pub(super) async fn request(
         self: &Arc<Self>,
         subtype: &str,
-        words: Object,
+        params: Object,
     ) -> Result<RemoteRequest, HubError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, said) = mpsc::channel(QUEUE);
+        let (sender, events) = mpsc::channel(QUEUE);
         self.open.put(id, sender)?;
-        let asked = RemoteRequest { id, events: said, client: Some(Arc::clone(self)) };
-        self.outgoing.send(encode_request(id, subtype, words)).await.map_err(|_| connection_lost())?;
-        Ok(asked)
+        let request = RemoteRequest { id, events, client: Some(Arc::clone(self)) };
+        self.outgoing.send(encode_request(id, subtype, params)).await.map_err(|_| connection_lost())?;
+        Ok(request)
     }
 }
 
-/// A request as it is written.
-fn encode_request(id: u64, subtype: &str, words: Object) -> String {
-    let mut order = words;
-    order.set("id", to_raw(&id));
-    order.set("subtype", to_raw(subtype));
-    order.to_raw().get().to_owned()
+fn encode_request(id: u64, subtype: &str, params: Object) -> String {
+    let mut request = params;
+    request.set("id", to_raw(&id));
+    request.set("subtype", to_raw(subtype));
+    request.to_raw().get().to_owned()
 }
 
 fn connection_lost() -> HubError {
-    HubError::new(ErrorKind::ConnectionLost, "the yard went away before it answered")
+    HubError::new(ErrorKind::ConnectionLost, "lost the connection to the yard before it responded")
 }
 
 impl RemoteRequest {
-    /// What is said next. After the end there is nothing.
+    /// Waits for the next event. The response is the last one.
     pub(super) async fn next_event(&mut self) -> RequestEvent {
         match self.events.recv().await {
-            Some(RequestEvent::Response(end)) => {
+            Some(RequestEvent::Response(response)) => {
                 self.client = None;
-                RequestEvent::Response(end)
+                RequestEvent::Response(response)
             }
-            Some(said) => said,
+            Some(event) => event,
             None => {
                 self.client = None;
                 RequestEvent::Response(Err(connection_lost()))
@@ -120,11 +119,11 @@ impl RemoteRequest {
         }
     }
 
-    /// How it ends, whatever is said before.
+    /// Waits for the response and ignores all other events.
     pub(super) async fn response(mut self) -> Result<Raw, HubError> {
         loop {
-            if let RequestEvent::Response(end) = self.next_event().await {
-                return end;
+            if let RequestEvent::Response(response) = self.next_event().await {
+                return response;
             }
         }
     }
@@ -132,70 +131,70 @@ impl RemoteRequest {
 
 impl Drop for RemoteRequest {
     fn drop(&mut self) {
-        let Some(line) = self.client.take() else { return };
-        drop(line.open.take(self.id));
-        let mut words = Object::default();
-        words.set("request", to_raw(&self.id));
-        let order = encode_request(line.next.fetch_add(1, Ordering::Relaxed), "mcp_cancel", words);
-        if let Err(mpsc::error::TrySendError::Full(order)) = line.outgoing.try_send(order)
+        let Some(client) = self.client.take() else { return };
+        drop(client.open.take(self.id));
+        let mut params = Object::default();
+        params.set("request", to_raw(&self.id));
+        let cancel = encode_request(client.next.fetch_add(1, Ordering::Relaxed), "mcp_cancel", params);
+        if let Err(mpsc::error::TrySendError::Full(cancel)) = client.outgoing.try_send(cancel)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(async move { line.outgoing.send(order).await });
+            runtime.spawn(async move { client.outgoing.send(cancel).await });
         }
     }
 }
 
 impl ConnectionDriver {
-    /// Carries messages both ways until the connection is over, and says why it is.
+    /// Reads and writes messages until the connection is closed, and returns the reason.
     pub(super) async fn run(
         mut self,
-        mut attached: RemoteConnection,
-        mut hear: impl FnMut(&Value),
+        mut connection: RemoteConnection,
+        mut on_event: impl FnMut(&Value),
     ) -> RemoteError {
-        let lost = loop {
-            let step = tokio::select! {
-                text = attached.next() => match text {
+        let error = loop {
+            let result = tokio::select! {
+                text = connection.next() => match text {
                     Ok(text) => {
-                        self.deliver(&text, &mut hear).await;
+                        self.deliver(&text, &mut on_event).await;
                         Ok(())
                     }
-                    Err(lost) => Err(lost),
+                    Err(error) => Err(error),
                 },
-                Some(order) = self.outgoing.recv() => attached.send(&order).await,
+                Some(request) = self.outgoing.recv() => connection.send(&request).await,
             };
-            if let Err(lost) = step {
-                break lost;
+            if let Err(error) = result {
+                break error;
             }
         };
         *self.open.lock() = None;
-        lost
+        error
     }
 
-    async fn deliver(&self, text: &str, hear: &mut impl FnMut(&Value)) {
-        // What cannot be read is not for us: a later version of the protocol may say more than this one.
+    async fn deliver(&self, text: &str, on_event: &mut impl FnMut(&Value)) {
+        // Unknown messages are ignored: a later version of the protocol may add some.
         let Ok(message) = serde_json::from_str::<Object>(text) else { return };
-        let word =
+        let string =
             |key: &str| message.get(key).and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
-        let Some(kind) = word("type") else { return };
+        let Some(kind) = string("type") else { return };
         if kind == "event" {
             if let Ok(event) = serde_json::from_str(text) {
-                hear(&event);
+                on_event(&event);
             }
             return;
         }
         let id = message.get("id").and_then(|raw| serde_json::from_str::<u64>(raw.get()).ok());
-        let Some((id, said)) = id.zip(decode::decode_event(&kind, &message)) else { return };
-        let ended = matches!(said, RequestEvent::Response(_));
-        let way = match ended {
+        let Some((id, event)) = id.zip(decode::decode_event(&kind, &message)) else { return };
+        let is_last = matches!(event, RequestEvent::Response(_));
+        let sender = match is_last {
             true => self.open.take(id),
             false => self.open.get(id),
         };
-        let Some(way) = way else { return };
-        match said {
-            // Only the latest of these counts, and whoever falls behind misses some.
-            RequestEvent::Progress(_) | RequestEvent::Log(_) => drop(way.try_send(said)),
+        let Some(sender) = sender else { return };
+        match event {
+            // A slow reader misses some of these.
+            RequestEvent::Progress(_) | RequestEvent::Log(_) => drop(sender.try_send(event)),
             RequestEvent::Chunk(_) | RequestEvent::Questions(_) | RequestEvent::Response(_) => {
-                drop(way.send(said).await)
+                drop(sender.send(event).await)
             }
         }
     }

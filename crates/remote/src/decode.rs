@@ -1,5 +1,5 @@
-//! From the words of the control socket to those of the hub: servers, tools, calls and errors. What a later version of the
-//! yard says beside them is left alone, and what it says otherwise is left out.
+//! Decodes messages of the control socket into types of the hub: servers, tools, calls and errors.
+//! Unknown fields and values of later versions are ignored.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +15,7 @@ use toolyard_hub::{
 
 use super::control_client::RequestEvent;
 
-/// A server as the yard shows it.
+/// A server in the responses of the yard.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RemoteServerInfo {
@@ -32,7 +32,7 @@ pub(super) struct RemoteServerInfo {
 }
 
 impl RemoteServerInfo {
-    /// How it is doing. The yard's clock is so much ahead of ours.
+    /// Returns the status. `clock` is the offset of the yard's clock.
     pub(super) fn status(self, clock: ClockOffset) -> SourceStatus {
         let state = SourceState::from_word(&self.state).unwrap_or(SourceState::Failed);
         let now = Instant::now();
@@ -59,7 +59,7 @@ impl RemoteServerInfo {
     }
 }
 
-/// What the yard's clock says while ours says something else.
+/// The difference between the clock of the yard and the local clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ClockOffset {
     ahead: Duration,
@@ -67,15 +67,15 @@ pub(super) struct ClockOffset {
 }
 
 impl ClockOffset {
-    pub(super) fn from_remote_time(theirs: Option<SystemTime>) -> Self {
-        let (ours, theirs) = (SystemTime::now(), theirs.unwrap_or_else(SystemTime::now));
+    pub(super) fn from_remote_time(remote: Option<SystemTime>) -> Self {
+        let (local, remote) = (SystemTime::now(), remote.unwrap_or_else(SystemTime::now));
         Self {
-            ahead: theirs.duration_since(ours).unwrap_or_default(),
-            behind: ours.duration_since(theirs).unwrap_or_default(),
+            ahead: remote.duration_since(local).unwrap_or_default(),
+            behind: local.duration_since(remote).unwrap_or_default(),
         }
     }
 
-    /// The time there, as far as we know.
+    /// Returns the estimated current time of the yard.
     fn remote_now(self) -> SystemTime {
         let now = SystemTime::now();
         now.checked_add(self.ahead).and_then(|now| now.checked_sub(self.behind)).unwrap_or(now)
@@ -86,7 +86,7 @@ fn known(word: Option<&str>, words: &[&'static str]) -> Option<&'static str> {
     words.iter().find(|known| Some(**known) == word).copied()
 }
 
-/// A tool as the yard shows it.
+/// A tool in the responses of the yard.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RemoteToolInfo {
@@ -120,7 +120,7 @@ impl RemoteToolInfo {
     }
 }
 
-/// What a message is about a request says.
+/// Decodes a message about a request.
 pub(super) fn decode_event(kind: &str, message: &Object) -> Option<RequestEvent> {
     let value = || serde_json::from_str::<Value>(message.to_raw().get()).ok();
     Some(match kind {
@@ -132,11 +132,11 @@ pub(super) fn decode_event(kind: &str, message: &Object) -> Option<RequestEvent>
         "progress" => RequestEvent::Progress(progress(&value()?)?),
         "chunk" => RequestEvent::Chunk(serde_json::from_str(message.get("chunk")?.get()).ok()?),
         "log" => {
-            let said = value()?;
+            let log = value()?;
             RequestEvent::Log(LogLine {
-                level: serde_json::from_value(said["level"].clone()).unwrap_or(LogLevel::Info),
-                logger: said["logger"].as_str().map(str::to_owned),
-                data: said["data"].clone(),
+                level: serde_json::from_value(log["level"].clone()).unwrap_or(LogLevel::Info),
+                logger: log["logger"].as_str().map(str::to_owned),
+                data: log["data"].clone(),
             })
         }
         "ask" => {
@@ -147,29 +147,30 @@ pub(super) fn decode_event(kind: &str, message: &Object) -> Option<RequestEvent>
     })
 }
 
-pub(super) fn progress(said: &Value) -> Option<Progress> {
+pub(super) fn progress(message: &Value) -> Option<Progress> {
     Some(Progress {
-        progress: said["progress"].as_f64()?,
-        total: said["total"].as_f64(),
-        message: said["message"].as_str().map(str::to_owned),
+        progress: message["progress"].as_f64()?,
+        total: message["total"].as_f64(),
+        message: message["message"].as_str().map(str::to_owned),
     })
 }
 
-fn question(said: &Object) -> Option<Question> {
-    let word = |key: &str| serde_json::from_str::<String>(said.get(key)?.get()).ok();
-    let kind = match word("kind")?.as_str() {
+fn question(members: &Object) -> Option<Question> {
+    let string = |key: &str| serde_json::from_str::<String>(members.get(key)?.get()).ok();
+    let kind = match string("kind")?.as_str() {
         "elicit_form" => QuestionKind::ElicitForm,
         "elicit_url" => QuestionKind::ElicitUrl,
         "sample" => QuestionKind::Sample,
         "roots" => QuestionKind::Roots,
         _ => return None,
     };
-    Some(Question { key: word("key")?, kind, params: said.get("params")?.to_owned() })
+    Some(Question { key: string("key")?, kind, params: members.get("params")?.to_owned() })
 }
 
-/// The yard's codes are those of its REST front; where one stands for several kinds, the mildest is meant.
-pub(super) fn error(said: &Value) -> HubError {
-    let kind = match said["code"].as_str().unwrap_or_default() {
+/// Decodes an error. The codes are those of the REST front; a code that stands for several kinds is
+/// mapped to the mildest.
+pub(super) fn error(members: &Value) -> HubError {
+    let kind = match members["code"].as_str().unwrap_or_default() {
         "TOOL_NOT_FOUND" => ErrorKind::UnknownTool,
         "NOT_FOUND" => ErrorKind::UnknownResource,
         "VALIDATION_ERROR" => ErrorKind::InvalidArguments,
@@ -182,47 +183,48 @@ pub(super) fn error(said: &Value) -> HubError {
         "INTERNAL_ERROR" => ErrorKind::Bug,
         _ => ErrorKind::ToolFailed,
     };
-    let mut error = HubError::new(kind, said["message"].as_str().unwrap_or("it failed and does not say why"));
-    if let Some(suggestion) = said["suggestion"].as_str() {
+    let message = members["message"].as_str().unwrap_or("the request failed without an error message");
+    let mut error = HubError::new(kind, message);
+    if let Some(suggestion) = members["suggestion"].as_str() {
         error = error.with_suggestion(suggestion);
     }
-    if said["details"].is_object() {
-        error = error.with_details(said["details"].clone());
+    if members["details"].is_object() {
+        error = error.with_details(members["details"].clone());
     }
     error
 }
 
-/// A call that is over, as `mcp_history` tells of it.
-pub(super) fn decode_past_call(said: &Value) -> Option<PastCall> {
-    let text = |key: &str| said[key].as_str().map(str::to_owned);
-    let status = CallStatus::from_word(said["status"].as_str()?)?;
-    // Which kind of error it was is not told.
+/// Decodes a finished call from the response of `mcp_history`.
+pub(super) fn decode_past_call(call: &Value) -> Option<PastCall> {
+    let text = |key: &str| call[key].as_str().map(str::to_owned);
+    let status = CallStatus::from_word(call["status"].as_str()?)?;
+    // The response does not contain the kind of error.
     let ended = CallEndReason::from_record(status, None)?;
     Some(PastCall {
-        id: id(said)?,
-        kind: EntryKind::from_word(said["thing"].as_str()?)?,
+        id: id(call)?,
+        kind: EntryKind::from_word(call["thing"].as_str()?)?,
         subject: text("subject")?,
         source: text("serverName"),
         principal: text("principal").unwrap_or_default(),
         session_id: text("sessionId"),
         user_id: text("userId"),
-        at: said["startedAt"].as_str()?.parse::<Timestamp>().ok()?.0,
-        duration: Duration::from_millis(said["durationMs"].as_u64().unwrap_or_default()),
+        at: call["startedAt"].as_str()?.parse::<Timestamp>().ok()?.0,
+        duration: Duration::from_millis(call["durationMs"].as_u64().unwrap_or_default()),
         ended,
         error: text("error"),
     })
 }
 
-fn id(said: &Value) -> Option<ExecutionId> {
-    let id = said["id"].as_str()?;
+fn id(call: &Value) -> Option<ExecutionId> {
+    let id = call["id"].as_str()?;
     id.strip_prefix("exec-").unwrap_or(id).parse().ok()
 }
 
-/// The members of a request.
+/// Returns the parameters of a request.
 pub(super) fn request_fields<const N: usize>(members: [(&str, Value); N]) -> Object {
-    let mut words = Object::default();
+    let mut params = Object::default();
     for (key, value) in members {
-        words.set(key, to_raw(&value));
+        params.set(key, to_raw(&value));
     }
-    words
+    params
 }

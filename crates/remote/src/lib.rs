@@ -1,6 +1,6 @@
-//! A yard that runs elsewhere, over its control socket. [`connect`] opens the socket; [`RemoteYard`] is a
-//! yard whose sources are the servers of the other one, so that a front sees and calls them through the
-//! hub like its own. When the socket breaks, the sources say so until the yard is back.
+//! A remote yard, accessed over its control socket. [`connect`] opens the socket. [`RemoteYard`] is
+//! a local yard whose sources are the servers of the remote one, so that a front can list and call
+//! them through the hub. While the connection is lost, the status of the sources shows it.
 
 mod call;
 mod control_client;
@@ -29,10 +29,10 @@ pub use self::control_socket::{
 };
 pub use self::notice::{RemoteLogLine, RemoteLogSubject, RemoteNotice};
 
-/// How long the first reading of the lists may take before the yard is shown as far as it is known.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// The timeout for the first sync. After it, the yard is returned with what is known so far.
+const FIRST_SYNC: Duration = Duration::from_secs(10);
 
-/// A yard that shows another one, until this is dropped.
+/// A local mirror of a remote yard. Dropping it closes the connection.
 pub struct RemoteYard {
     pub yard: Arc<Yard>,
     link: Arc<RemoteLink>,
@@ -46,47 +46,48 @@ impl std::fmt::Debug for RemoteYard {
 }
 
 impl RemoteYard {
-    /// Attaches to the yard at this address. `told` hears what happens there, for the log, and when it is away.
+    /// Connects to the yard at a URL. `notices` receives log lines of the yard and changes of the
+    /// connection.
     pub async fn connect(
         url: Url,
         token: Option<String>,
-        told: mpsc::Sender<RemoteNotice>,
+        notices: mpsc::Sender<RemoteNotice>,
     ) -> Result<Self, RemoteError> {
-        let attached = connect(&url, token.as_deref()).await?;
-        let way = RemoteLink::new(strip_token(&url), told);
-        let history = Arc::new(RemoteHistory { link: Arc::clone(&way) });
+        let connection = connect(&url, token.as_deref()).await?;
+        let link = RemoteLink::new(strip_token(&url), notices);
+        let history = Arc::new(RemoteHistory { link: Arc::clone(&link) });
         let yard = Yard::new(YardSettings {
             limits: unlimited(),
             history: Some(history),
             ..YardSettings::default()
         });
-        let mut follower = RemoteSync::new(Arc::clone(&yard), Arc::clone(&way));
-        let mut looked = follower.first_sync();
-        let keeping = tokio::spawn(async move {
-            let mut patience = ReconnectBackoff::default();
-            let mut attached = Some(attached);
+        let mut sync = RemoteSync::new(Arc::clone(&yard), Arc::clone(&link));
+        let mut synced = sync.first_sync();
+        let sync_task = tokio::spawn(async move {
+            let mut backoff = ReconnectBackoff::default();
+            let mut connection = Some(connection);
             loop {
-                let lost = match attached.take() {
-                    Some(attached) => {
-                        patience = ReconnectBackoff::default();
-                        follower.run(attached).await
+                let error = match connection.take() {
+                    Some(connection) => {
+                        backoff = ReconnectBackoff::default();
+                        sync.run(connection).await
                     }
                     None => match connect(&url, token.as_deref()).await {
-                        Ok(again) => {
-                            attached = Some(again);
+                        Ok(reconnected) => {
+                            connection = Some(reconnected);
                             continue;
                         }
-                        Err(lost) => lost,
+                        Err(error) => error,
                     },
                 };
-                follower.wait_to_reconnect(&lost, &mut patience).await;
+                sync.wait_to_reconnect(&error, &mut backoff).await;
             }
         });
-        let _ = tokio::time::timeout(FIRST_LOOK, looked.wait_for(|looked| *looked)).await;
-        Ok(Self { yard, link: way, sync_task: keeping })
+        let _ = tokio::time::timeout(FIRST_SYNC, synced.wait_for(|synced| *synced)).await;
+        Ok(Self { yard, link, sync_task })
     }
 
-    /// Lets go of the yard, once what was cancelled has been told to it.
+    /// Closes the connection after pending commands are sent. Waits at most one second.
     pub async fn close(self) {
         self.link.tasks.close();
         let _ = tokio::time::timeout(Duration::from_secs(1), self.link.tasks.wait()).await;
@@ -99,7 +100,7 @@ impl Drop for RemoteYard {
     }
 }
 
-/// The yard that is mirrored has limits of its own, and they are the ones that count.
+/// Returns limits that never apply, because the remote yard enforces its own.
 fn unlimited() -> YardLimits {
     YardLimits {
         call_time: Duration::MAX,

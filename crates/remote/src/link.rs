@@ -1,4 +1,4 @@
-//! The way to the yard that is mirrored: the line while there is one, and why there is none while there is not.
+//! The link to the remote yard: the client while it is connected, otherwise the reason why not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ pub(super) struct RemoteLink {
     pub(super) address: String,
     state: Mutex<LinkState>,
     notices: mpsc::Sender<RemoteNotice>,
-    /// Somebody wants it to be tried again at once.
+    /// Notified to reconnect immediately.
     pub(super) retry_now: Notify,
-    /// What is still to be said to the yard.
+    /// Commands that are still being sent to the yard.
     pub(super) tasks: TaskTracker,
 }
 
 struct LinkState {
     client: Result<Arc<ControlClient>, String>,
     permissions: RemotePermissions,
-    /// Calls of ours of which the yard has not told yet that they began, by what they are of. It will tell of them like
-    /// of anybody's, but who watches this yard has heard of them already.
+    /// The number of own calls, by subject, whose start event has not arrived yet. The yard reports
+    /// them like those of other clients, but the hub has already reported them here.
     announced: HashMap<String, usize>,
 }
 
-/// What the yard lets us do.
+/// The permissions of the token on the remote yard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RemotePermissions {
     pub(super) manage: bool,
@@ -39,19 +39,18 @@ pub(super) struct RemotePermissions {
 }
 
 impl RemoteLink {
-    pub(super) fn new(address: String, told: mpsc::Sender<RemoteNotice>) -> Arc<Self> {
-        let line = Err("it was never connected".to_owned());
+    pub(super) fn new(address: String, notices: mpsc::Sender<RemoteNotice>) -> Arc<Self> {
         let state = LinkState {
-            client: line,
+            client: Err("it was never connected".to_owned()),
             permissions: RemotePermissions { manage: false, observe: false },
             announced: HashMap::new(),
         };
-        let (nudge, tasks) = (Notify::new(), TaskTracker::new());
-        Arc::new(Self { address, state: Mutex::new(state), notices: told, retry_now: nudge, tasks })
+        let (retry_now, tasks) = (Notify::new(), TaskTracker::new());
+        Arc::new(Self { address, state: Mutex::new(state), notices, retry_now, tasks })
     }
 
-    pub(super) fn set_connected(&self, line: Arc<ControlClient>, may: RemotePermissions) {
-        *self.lock() = LinkState { client: Ok(line), permissions: may, announced: HashMap::new() };
+    pub(super) fn set_connected(&self, client: Arc<ControlClient>, permissions: RemotePermissions) {
+        *self.lock() = LinkState { client: Ok(client), permissions, announced: HashMap::new() };
     }
 
     pub(super) fn set_disconnected(&self, why: &str) {
@@ -62,42 +61,43 @@ impl RemoteLink {
         self.lock().permissions
     }
 
-    /// The line, or the error of whoever needs one.
+    /// Returns the client, or an error if the yard is not connected.
     pub(super) fn client(&self) -> Result<Arc<ControlClient>, HubError> {
         self.lock().client.clone().map_err(|why| {
             let message = format!("the yard at {} cannot be reached: {why}", self.address);
-            HubError::new(ErrorKind::NotConnected, message).with_suggestion("it is tried again by itself")
+            HubError::new(ErrorKind::NotConnected, message)
+                .with_suggestion("the connection is retried automatically")
         })
     }
 
-    /// Why there is no line, if there is none.
+    /// Returns why the yard is not connected, if it is not.
     pub(super) fn disconnect_reason(&self) -> Option<String> {
         self.lock().client.as_ref().err().cloned()
     }
 
-    /// Asks the yard something that it answers at once.
-    pub(super) async fn request(&self, subtype: &str, words: Object) -> Result<Raw, HubError> {
-        self.client()?.request(subtype, words).await?.response().await
+    /// Sends a request and waits for the response.
+    pub(super) async fn request(&self, subtype: &str, params: Object) -> Result<Raw, HubError> {
+        self.client()?.request(subtype, params).await?.response().await
     }
 
     pub(super) fn announce(&self, subject: &str) {
         *self.lock().announced.entry(subject.to_owned()).or_default() += 1;
     }
 
-    /// Whether a call of this that has begun there is one of ours.
+    /// Returns whether a call that started on the yard is an own call.
     pub(super) fn take_announced(&self, subject: &str) -> bool {
         let mut state = self.lock();
-        let Some(number) = state.announced.get_mut(subject) else { return false };
-        *number -= 1;
-        if *number == 0 {
+        let Some(count) = state.announced.get_mut(subject) else { return false };
+        *count -= 1;
+        if *count == 0 {
             state.announced.remove(subject);
         }
         true
     }
 
-    /// Tells whoever shows this yard. Who does not listen just now misses it.
-    pub(super) fn try_notify(&self, message: RemoteNotice) {
-        let _ = self.notices.try_send(message);
+    /// Sends a notice to the front. Drops it if the queue is full.
+    pub(super) fn try_notify(&self, notice: RemoteNotice) {
+        let _ = self.notices.try_send(notice);
     }
 
     pub(super) fn log(&self, subject: RemoteLogSubject, server: Option<&str>, at: SystemTime, text: String) {
@@ -105,9 +105,9 @@ impl RemoteLink {
         self.try_notify(RemoteNotice::Log(RemoteLogLine { at, subject, server, text }));
     }
 
-    /// The same, and not missed unless nobody listens any more.
-    pub(super) async fn notify(&self, message: RemoteNotice) {
-        let _ = self.notices.send(message).await;
+    /// Sends a notice to the front. Waits if the queue is full.
+    pub(super) async fn notify(&self, notice: RemoteNotice) {
+        let _ = self.notices.send(notice).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, LinkState> {

@@ -1,28 +1,28 @@
-//! What a remote yard tells the front that shows it.
+//! Notices of a remote yard for the front that displays it.
 
 use std::time::SystemTime;
 
-/// Something that a person who looks at the yard should know.
+/// A notice for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteNotice {
     Log(RemoteLogLine),
-    /// Why the yard cannot be reached; nothing once it can.
+    /// The reason why the yard cannot be reached; `None` when it is connected again.
     Connectivity(Option<String>),
     /// A command to a server failed.
     CommandFailed(String),
 }
 
-/// One line for the log.
+/// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteLogLine {
     pub at: SystemTime,
     pub subject: RemoteLogSubject,
-    /// The server that it is about, if it is about one.
+    /// The server that the line is about, if any.
     pub server: Option<String>,
     pub text: String,
 }
 
-/// What a line of the log is about.
+/// The subject of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteLogSubject {
     /// A call of another client of the yard.

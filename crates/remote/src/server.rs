@@ -1,4 +1,5 @@
-//! One server of the yard that is mirrored, as a source. What it offers and how it is doing is what the yard said last.
+//! One server of the remote yard, as a source. Its offer and status are the latest that the yard
+//! reported.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -16,8 +17,9 @@ use super::decode::{RemoteToolInfo, request_fields};
 use super::link::RemoteLink;
 use super::notice::RemoteNotice;
 
-/// How many lines of standard error, and how many messages, are kept of each server.
+/// The number of lines of standard error that are kept for each server.
 const LINES: usize = 50;
+/// The number of messages that are kept for each server.
 const MESSAGES: usize = 500;
 
 pub(super) struct RemoteServer {
@@ -29,25 +31,26 @@ pub(super) struct RemoteServer {
 
 struct RemoteServerState {
     status: SourceStatus,
-    /// The yard cannot be reached: why, since when, and when it is tried again.
+    /// Set while the yard cannot be reached: the reason, since when, and when the next retry is.
     unreachable: Option<(String, Instant, Option<Instant>)>,
     offer: Arc<SourceOffer>,
-    /// What the yard calls each tool and prompt, by raw name.
+    /// The full names of tools on the yard, by raw name.
     tools: HashMap<String, String>,
+    /// The full names of prompts on the yard, by raw name.
     prompts: HashMap<String, String>,
     prefix: Prefix,
     stderr: VecDeque<String>,
     transcript: VecDeque<TranscriptEntry>,
-    /// The number of the last message, as the yard counts them.
+    /// The sequence number of the last message on the yard.
     last_seq: Option<u64>,
     next: u64,
-    /// Whether anybody has asked for messages.
+    /// Whether the transcript was requested.
     transcript_wanted: bool,
 }
 
 impl RemoteServer {
-    pub(super) fn new(name: &str, way: Arc<RemoteLink>, status: SourceStatus) -> Arc<Self> {
-        let known = RemoteServerState {
+    pub(super) fn new(name: &str, link: Arc<RemoteLink>, status: SourceStatus) -> Arc<Self> {
+        let state = RemoteServerState {
             status,
             unreachable: None,
             offer: Arc::default(),
@@ -62,59 +65,59 @@ impl RemoteServer {
         };
         Arc::new(Self {
             name: SourceName::new(name),
-            link: way,
+            link,
             notifier: OnceLock::new(),
-            state: Mutex::new(known),
+            state: Mutex::new(state),
         })
     }
 
     pub(super) fn set_status(&self, status: SourceStatus) {
         {
-            let mut known = self.lock();
-            (known.status, known.unreachable) = (status, None);
+            let mut state = self.lock();
+            (state.status, state.unreachable) = (status, None);
         }
         self.notify(SourceNotifier::status_changed);
     }
 
     pub(super) fn set_unreachable(&self, why: &str, retry_at: Option<Instant>) {
         {
-            let mut known = self.lock();
-            let since = known.unreachable.as_ref().map_or_else(Instant::now, |(_, since, _)| *since);
-            known.unreachable = Some((why.to_owned(), since, retry_at));
+            let mut state = self.lock();
+            let since = state.unreachable.as_ref().map_or_else(Instant::now, |(_, since, _)| *since);
+            state.unreachable = Some((why.to_owned(), since, retry_at));
         }
         self.notify(SourceNotifier::status_changed);
     }
 
     pub(super) fn set_tools(&self, tools: Vec<RemoteToolInfo>) {
-        let mut known = self.lock();
+        let mut state = self.lock();
         let names = tools.iter().map(|tool| (tool.name.clone(), tool.full_name.clone())).collect();
-        let prefixed = self.name.prefix();
-        let cut = prefixed.get(..48).unwrap_or(&prefixed);
-        known.prefix = match tools.iter().all(|tool| tool.full_name.starts_with(cut)) {
+        let prefix = self.name.prefix();
+        let start = prefix.get(..48).unwrap_or(&prefix);
+        state.prefix = match tools.iter().all(|tool| tool.full_name.starts_with(start)) {
             true => Prefix::Source,
             false => Prefix::Plain,
         };
-        known.tools = names;
+        state.tools = names;
         let tools: Vec<_> = tools.into_iter().map(RemoteToolInfo::into_offer).collect();
-        let same = |(new, old): (&toolyard_hub::ToolOffer, &toolyard_hub::ToolOffer)| {
+        let is_same = |(new, old): (&toolyard_hub::ToolOffer, &toolyard_hub::ToolOffer)| {
             new.definition.get() == old.definition.get()
                 && new.permissions == old.permissions
                 && new.metadata == old.metadata
         };
-        let before = &known.offer.tools;
-        if before.len() != tools.len() || !tools.iter().zip(before).all(same) {
-            known.change(|offer| offer.tools = tools);
+        let before = &state.offer.tools;
+        if before.len() != tools.len() || !tools.iter().zip(before).all(is_same) {
+            state.change(|offer| offer.tools = tools);
         }
     }
 
     pub(super) fn set_resources(&self, resources: Vec<Raw>, templates: Vec<Raw>) {
-        let mut known = self.lock();
-        let before = &known.offer;
-        let same = same(&resources, before.resources.iter().map(|old| &old.definition))
+        let mut state = self.lock();
+        let before = &state.offer;
+        let is_unchanged = same(&resources, before.resources.iter().map(|old| &old.definition))
             && same(&templates, before.templates.iter().map(|old| &old.definition));
-        if !same {
+        if !is_unchanged {
             let permissions = Vec::new;
-            known.change(|offer| {
+            state.change(|offer| {
                 let resource = |definition| ResourceOffer { definition, permissions: permissions() };
                 let template = |definition| TemplateOffer { definition, permissions: permissions() };
                 offer.resources = resources.into_iter().map(resource).collect();
@@ -123,14 +126,14 @@ impl RemoteServer {
         }
     }
 
-    /// Prompts by raw name, full name and definition.
+    /// Sets the prompts, each with raw name, full name and definition.
     pub(super) fn set_prompts(&self, prompts: Vec<(String, String, Raw)>) {
-        let mut known = self.lock();
-        known.prompts = prompts.iter().map(|(name, full, _)| (name.clone(), full.clone())).collect();
+        let mut state = self.lock();
+        state.prompts = prompts.iter().map(|(name, full, _)| (name.clone(), full.clone())).collect();
         let prompts: Vec<Raw> = prompts.into_iter().map(|(_, _, definition)| definition).collect();
-        if !same(&prompts, known.offer.prompts.iter().map(|old| &old.definition)) {
+        if !same(&prompts, state.offer.prompts.iter().map(|old| &old.definition)) {
             let prompt = |definition| PromptOffer { definition, permissions: Vec::new() };
-            known.change(|offer| offer.prompts = prompts.into_iter().map(prompt).collect());
+            state.change(|offer| offer.prompts = prompts.into_iter().map(prompt).collect());
         }
     }
 
@@ -139,45 +142,45 @@ impl RemoteServer {
     }
 
     pub(super) fn add_stderr(&self, line: &str) {
-        let mut known = self.lock();
-        known.stderr.push_back(line.to_owned());
-        while known.stderr.len() > LINES {
-            known.stderr.pop_front();
+        let mut state = self.lock();
+        state.stderr.push_back(line.to_owned());
+        while state.stderr.len() > LINES {
+            state.stderr.pop_front();
         }
     }
 
-    /// The number of the last message that is known, if messages are wanted and the yard is there.
+    /// Returns the sequence number of the last state message, if the transcript was requested.
     pub(super) fn transcript_cursor(&self) -> Option<Option<u64>> {
-        let known = self.lock();
-        known.transcript_wanted.then_some(known.last_seq)
+        let state = self.lock();
+        state.transcript_wanted.then_some(state.last_seq)
     }
 
-    /// Takes in messages with the numbers that the yard gave them.
+    /// Adds messages, which have the sequence numbers of the yard.
     pub(super) fn add_messages(&self, messages: Vec<TranscriptEntry>) {
-        let mut known = self.lock();
-        let latest = known.transcript.back().map(|said| said.at);
-        let fresh = known.last_seq.is_none();
-        for said in messages {
-            known.last_seq = Some(said.number);
-            // After a break it begins with what is known already.
-            if fresh && latest.is_some_and(|latest| said.at <= latest) {
+        let mut state = self.lock();
+        let latest = state.transcript.back().map(|entry| entry.at);
+        let is_first_read = state.last_seq.is_none();
+        for entry in messages {
+            state.last_seq = Some(entry.number);
+            // After a reconnect, the first messages are already state.
+            if is_first_read && latest.is_some_and(|latest| entry.at <= latest) {
                 continue;
             }
-            let number = known.next;
-            known.next += 1;
-            known.transcript.push_back(TranscriptEntry { number, ..said });
-            if known.transcript.len() > MESSAGES {
-                known.transcript.pop_front();
+            let number = state.next;
+            state.next += 1;
+            state.transcript.push_back(TranscriptEntry { number, ..entry });
+            if state.transcript.len() > MESSAGES {
+                state.transcript.pop_front();
             }
         }
     }
 
-    /// The yard may be another process now, which counts its messages anew.
+    /// Forgets the sequence number, because a restarted yard numbers its messages from the start.
     pub(super) fn reset_transcript_cursor(&self) {
         self.lock().last_seq = None;
     }
 
-    /// What the yard calls a tool.
+    /// Returns the full name of a tool on the yard.
     pub(super) fn full_tool_name(&self, raw: &str) -> Option<String> {
         self.lock().tools.get(raw).cloned()
     }
@@ -186,9 +189,9 @@ impl RemoteServer {
         self.lock().prompts.get(raw).cloned()
     }
 
-    pub(super) fn notify(&self, what: impl FnOnce(&SourceNotifier)) {
-        if let Some(feed) = self.notifier.get() {
-            what(feed);
+    pub(super) fn notify(&self, send: impl FnOnce(&SourceNotifier)) {
+        if let Some(notifier) = self.notifier.get() {
+            send(notifier);
         }
     }
 
@@ -198,14 +201,14 @@ impl RemoteServer {
 }
 
 impl RemoteServerState {
-    /// Another offer: the old one may be in use.
+    /// Replaces the offer with a changed copy, because the old one may be in use.
     fn change(&mut self, change: impl FnOnce(&mut SourceOffer)) {
-        let now = &self.offer;
+        let current = &self.offer;
         let mut offer = SourceOffer {
-            tools: now.tools.clone(),
-            resources: now.resources.clone(),
-            templates: now.templates.clone(),
-            prompts: now.prompts.clone(),
+            tools: current.tools.clone(),
+            resources: current.resources.clone(),
+            templates: current.templates.clone(),
+            prompts: current.prompts.clone(),
             supports_completion: true,
             reserved: None,
         };
@@ -232,10 +235,10 @@ impl Source for RemoteServer {
     }
 
     fn status(&self) -> SourceStatus {
-        let known = self.lock();
-        let stderr = known.stderr.iter().cloned().collect();
-        let status = SourceStatus { stderr, ..known.status.clone() };
-        match &known.unreachable {
+        let state = self.lock();
+        let stderr = state.stderr.iter().cloned().collect();
+        let status = SourceStatus { stderr, ..state.status.clone() };
+        match &state.unreachable {
             None => status,
             Some((why, since, retry_at)) => SourceStatus {
                 state: if retry_at.is_some() { SourceState::Retrying } else { SourceState::Failed },
@@ -247,13 +250,13 @@ impl Source for RemoteServer {
         }
     }
 
-    fn attach(&self, feed: SourceNotifier) {
-        let _ = self.notifier.set(feed);
+    fn attach(&self, notifier: SourceNotifier) {
+        let _ = self.notifier.set(notifier);
     }
 
-    fn manage(&self, order: SourceCommand) -> Result<(), ManageError> {
+    fn manage(&self, command: SourceCommand) -> Result<(), ManageError> {
         if let Some(why) = self.link.disconnect_reason() {
-            return match order {
+            return match command {
                 SourceCommand::Reconnect => {
                     self.link.retry_now.notify_one();
                     Ok(())
@@ -264,16 +267,16 @@ impl Source for RemoteServer {
         if !self.link.permissions().manage {
             return Err(ManageError::Forbidden(MANAGE));
         }
-        let subtype = match order {
+        let subtype = match command {
             SourceCommand::Reconnect => "mcp_reconnect",
             SourceCommand::Enable => "mcp_enable",
             SourceCommand::Disable => "mcp_disable",
         };
-        let (way, name) = (Arc::clone(&self.link), self.name.to_string());
+        let (link, name) = (Arc::clone(&self.link), self.name.to_string());
         self.link.tasks.spawn(async move {
-            let words = request_fields([("server_name", name.as_str().into())]);
-            if let Err(error) = way.request(subtype, words).await {
-                way.notify(RemoteNotice::CommandFailed(format!(
+            let params = request_fields([("server_name", name.as_str().into())]);
+            if let Err(error) = link.request(subtype, params).await {
+                link.notify(RemoteNotice::CommandFailed(format!(
                     "{name}: {}",
                     error.message_with_suggestion()
                 )))
@@ -284,17 +287,17 @@ impl Source for RemoteServer {
     }
 
     fn transcript(&self, after: Option<u64>) -> Vec<TranscriptEntry> {
-        let mut known = self.lock();
-        known.transcript_wanted = true;
-        known
+        let mut state = self.lock();
+        state.transcript_wanted = true;
+        state
             .transcript
             .iter()
-            .filter(|said| after.is_none_or(|after| said.number > after))
+            .filter(|entry| after.is_none_or(|after| entry.number > after))
             .cloned()
             .collect()
     }
 
-    fn call<'a>(&'a self, wanted: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
-        Box::pin(call(self, wanted))
+    fn call<'a>(&'a self, request: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
+        Box::pin(call(self, request))
     }
 }

@@ -1,5 +1,5 @@
-//! Keeps the mirror like the yard: hears its events, reads the lists that changed, and asks for messages where somebody
-//! looks at them.
+//! Keeps the local yard in sync with the remote one: handles events, reads lists that changed, and
+//! polls the messages of servers whose transcript was requested.
 
 mod events;
 
@@ -26,21 +26,21 @@ use super::notice::{RemoteLogSubject, RemoteNotice};
 use super::server::RemoteServer;
 
 const EVENTS: [&str; 6] = ["server", "changed", "resource", "call_started", "call_progress", "call_ended"];
-/// Only for who may observe.
+/// Events that need the permission `observe`.
 const OBSERVED: [&str; 2] = ["log", "stderr"];
-/// How often messages are asked for.
-const OFTEN: Duration = Duration::from_secs(1);
+/// The interval between requests for messages.
+const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct RemoteSync {
     yard: Arc<Yard>,
     link: Arc<RemoteLink>,
     shared: Arc<SharedSyncState>,
     synced: watch::Sender<bool>,
-    /// The number of the last event before the line broke.
+    /// The sequence number of the last event before the connection was lost.
     last_seq: Option<u64>,
 }
 
-/// What is known of the yard.
+/// The known state of the yard.
 struct SharedSyncState {
     state: Mutex<SyncState>,
     stale: Notify,
@@ -48,16 +48,16 @@ struct SharedSyncState {
 
 #[derive(Default)]
 struct SyncState {
-    /// In the order in which the yard has them.
+    /// In the order of the yard.
     servers: Vec<(String, Arc<RemoteServer>)>,
     stale: StaleLists,
     clock: ClockOffset,
     seq: Option<u64>,
-    /// The ids of our calls that run.
+    /// The IDs of running own calls.
     own_calls: HashSet<String>,
 }
 
-/// Which lists are to be read again.
+/// The lists that must be read again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct StaleLists {
     servers: bool,
@@ -91,64 +91,67 @@ impl SharedSyncState {
 
 impl RemoteSync {
     pub(super) fn new(yard: Arc<Yard>, link: Arc<RemoteLink>) -> Self {
-        let mirrored = SharedSyncState { state: Mutex::default(), stale: Notify::new() };
-        Self { yard, link, shared: Arc::new(mirrored), synced: watch::channel(false).0, last_seq: None }
+        let shared = SharedSyncState { state: Mutex::default(), stale: Notify::new() };
+        Self { yard, link, shared: Arc::new(shared), synced: watch::channel(false).0, last_seq: None }
     }
 
-    /// Whether everything has been read once.
+    /// Returns a channel that becomes `true` when everything has been read once.
     pub(super) fn first_sync(&self) -> watch::Receiver<bool> {
         self.synced.subscribe()
     }
 
-    /// Lives with one connection until it is over, and says why it is.
-    pub(super) async fn run(&mut self, attached: RemoteConnection) -> RemoteError {
-        let welcome = attached.welcome.clone();
-        let (line, drive) = ControlClient::new();
-        let may = RemotePermissions { manage: welcome.manage, observe: welcome.observe };
-        self.link.set_connected(Arc::clone(&line), may);
+    /// Syncs over one connection until it is closed, and returns the reason.
+    pub(super) async fn run(&mut self, connection: RemoteConnection) -> RemoteError {
+        let welcome = connection.welcome.clone();
+        let (client, driver) = ControlClient::new();
+        let permissions = RemotePermissions { manage: welcome.manage, observe: welcome.observe };
+        self.link.set_connected(Arc::clone(&client), permissions);
         self.shared.lock().clock = ClockOffset::from_remote_time(welcome.now);
         self.link.notify(RemoteNotice::Connectivity(None)).await;
-        self.log_connected(&welcome.principal, may);
-        let hear = |event: &Value| self.handle_event(event);
-        let lost = tokio::select! {
-            lost = drive.run(attached, hear) => lost,
+        self.log_connected(&welcome.principal, permissions);
+        let on_event = |event: &Value| self.handle_event(event);
+        let error = tokio::select! {
+            error = driver.run(connection, on_event) => error,
             error = self.keep_in_sync() => RemoteError::Unreachable(error.to_string()),
         };
         self.last_seq = self.shared.lock().seq;
-        lost
+        error
     }
 
-    /// Says what this token is good for, where that is not everything.
-    fn log_connected(&self, principal: &str, may: RemotePermissions) {
-        let cannot = match (may.observe, may.manage) {
+    /// Logs the connection and the permissions that the token lacks.
+    fn log_connected(&self, principal: &str, permissions: RemotePermissions) {
+        let restriction = match (permissions.observe, permissions.manage) {
             (true, true) => "",
-            (true, false) => "; it may not manage servers",
-            (false, true) => "; it may not observe: others' calls, standard error and messages are not shown",
+            (true, false) => "; no permission to manage: servers cannot be managed",
+            (false, true) => {
+                "; no permission to observe: calls of others, standard error and messages are hidden"
+            }
             (false, false) => {
-                "; it may neither observe (others' calls, standard error and messages are not shown) nor manage servers"
+                "; no permission to observe or manage: calls of others, standard error and messages are hidden, and \
+                 servers cannot be managed"
             }
         };
-        let text = format!("connected to {} as {principal}{cannot}", self.link.address);
+        let text = format!("connected to {} as {principal}{restriction}", self.link.address);
         self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
     }
 
-    /// The line is gone: every server says so, until it is tried again.
-    pub(super) async fn wait_to_reconnect(&self, lost: &RemoteError, patience: &mut ReconnectBackoff) {
-        let wait = match lost {
-            RemoteError::Unreachable(_) => Some(patience.next_delay()),
-            // Only somebody who knows better tries that again.
+    /// Marks all servers as unreachable and waits until the next attempt is due or requested.
+    pub(super) async fn wait_to_reconnect(&self, error: &RemoteError, backoff: &mut ReconnectBackoff) {
+        let wait = match error {
+            RemoteError::Unreachable(_) => Some(backoff.next_delay()),
+            // Retried only on request.
             RemoteError::Refused(_) | RemoteError::ProtocolMismatch(_) => None,
         };
-        let why = lost.message();
+        let why = error.message();
         self.link.set_disconnected(why);
         let retry_at = wait.map(|wait| Instant::now() + wait);
         for (_, server) in self.shared.servers() {
             server.set_unreachable(why, retry_at);
         }
         let _ = self.synced.send_replace(true);
-        let more = if wait.is_some() { "retrying" } else { "r tries again" };
-        self.link.notify(RemoteNotice::Connectivity(Some(format!("{why}; {more}")))).await;
-        let text = format!("not connected to {}: {why}; {more}", self.link.address);
+        let next = if wait.is_some() { "retrying" } else { "press r to retry" };
+        self.link.notify(RemoteNotice::Connectivity(Some(format!("{why}; {next}")))).await;
+        let text = format!("not connected to {}: {why}; {next}", self.link.address);
         self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
         let waiting = async {
             match wait {
@@ -162,21 +165,21 @@ impl RemoteSync {
         }
     }
 
-    /// Subscribes, reads everything once, and then whatever is said to have changed. Ends with why it cannot.
+    /// Subscribes, reads everything once, and then everything that changes. Returns only on an error.
     async fn keep_in_sync(&self) -> HubError {
-        let ended = async {
+        let syncing = async {
             self.subscribe().await?;
             self.shared.mark_stale(|stale| *stale = StaleLists::ALL);
-            let mut next = tokio::time::interval(OFTEN);
-            next.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            let mut interval = tokio::time::interval(MESSAGE_INTERVAL);
+            interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
                     () = self.shared.stale.notified() => self.refresh_stale().await?,
-                    _ = next.tick() => self.read_messages().await?,
+                    _ = interval.tick() => self.read_messages().await?,
                 }
             }
         };
-        let never: Result<std::convert::Infallible, HubError> = ended.await;
+        let never: Result<std::convert::Infallible, HubError> = syncing.await;
         match never {
             Ok(never) => match never {},
             Err(error) => error,
@@ -186,13 +189,13 @@ impl RemoteSync {
     async fn subscribe(&self) -> Result<(), HubError> {
         let observes = self.link.permissions().observe;
         let events: Vec<&str> = EVENTS.iter().chain(OBSERVED.iter().filter(|_| observes)).copied().collect();
-        let mut words = request_fields([("events", json!(events))]);
+        let mut params = request_fields([("events", json!(events))]);
         if let Some(seq) = self.last_seq {
-            words.set("after", toolyard_hub::json::to_raw(&seq));
+            params.set("after", toolyard_hub::json::to_raw(&seq));
         }
-        let response: Value = self.request("subscribe", words).await?;
+        let response: Value = self.request("subscribe", params).await?;
         if response["missed"] == true {
-            let text = "some of what happened meanwhile is not known any more".to_owned();
+            let text = "some events were missed while disconnected".to_owned();
             self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
             for (_, server) in self.shared.servers() {
                 server.reset_transcript_cursor();
@@ -201,17 +204,14 @@ impl RemoteSync {
         Ok(())
     }
 
-    async fn request<T: DeserializeOwned>(&self, subtype: &str, words: Object) -> Result<T, HubError> {
-        let response = self.link.request(subtype, words).await?;
+    async fn request<T: DeserializeOwned>(&self, subtype: &str, params: Object) -> Result<T, HubError> {
+        let response = self.link.request(subtype, params).await?;
         serde_json::from_str(response.get()).map_err(|error| {
-            HubError::new(
-                ErrorKind::Bug,
-                format!("what the yard answers to {subtype} cannot be read: {error}"),
-            )
+            HubError::new(ErrorKind::Bug, format!("failed to parse the response to {subtype}: {error}"))
         })
     }
 
-    /// Reads every list that is not what it was.
+    /// Reads all stale lists.
     async fn refresh_stale(&self) -> Result<(), HubError> {
         let stale = std::mem::take(&mut self.shared.lock().stale);
         if stale.servers {
@@ -227,13 +227,13 @@ impl RemoteSync {
         if stale.resources {
             let ResourcesResponse { resources, resource_templates } =
                 self.request("mcp_list", Object::default()).await?;
-            let of = |all: &Object, name: &str| {
+            let entries = |all: &Object, name: &str| {
                 all.get(name)
                     .and_then(|raw| serde_json::from_str::<Vec<Raw>>(raw.get()).ok())
                     .unwrap_or_default()
             };
             for (name, server) in self.shared.servers() {
-                server.set_resources(of(&resources, &name), of(&resource_templates, &name));
+                server.set_resources(entries(&resources, &name), entries(&resource_templates, &name));
             }
         }
         if stale.prompts {
@@ -241,7 +241,9 @@ impl RemoteSync {
             let mut by_server = group(prompts.into_iter().filter_map(prompt), |prompt| prompt.0.clone());
             for (name, server) in self.shared.servers() {
                 let prompts = by_server.remove(&name).unwrap_or_default();
-                server.set_prompts(prompts.into_iter().map(|(_, raw, full, own)| (raw, full, own)).collect());
+                server.set_prompts(
+                    prompts.into_iter().map(|(_, raw, full, definition)| (raw, full, definition)).collect(),
+                );
             }
         }
         self.yard.refresh();
@@ -251,20 +253,20 @@ impl RemoteSync {
 
     async fn read_servers(&self) -> Result<(), HubError> {
         let ServersResponse { servers } = self.request("mcp_servers", Object::default()).await?;
-        let named: Vec<String> = servers.iter().map(|server| server.name.clone()).collect();
+        let names: Vec<String> = servers.iter().map(|server| server.name.clone()).collect();
         for server in servers {
             self.set_server(server);
         }
         for (name, _) in self.shared.servers() {
-            if !named.contains(&name) {
+            if !names.contains(&name) {
                 self.remove_server(&name);
             }
         }
         if self.link.permissions().observe {
             for (name, server) in self.shared.servers() {
-                let words = request_fields([("server_name", name.as_str().into())]);
-                // It may be gone again by now.
-                if let Ok(StderrResponse { lines }) = self.request("mcp_stderr", words).await {
+                let params = request_fields([("server_name", name.as_str().into())]);
+                // The server may have been removed meanwhile.
+                if let Ok(StderrResponse { lines }) = self.request("mcp_stderr", params).await {
                     server.set_stderr(lines);
                 }
             }
@@ -272,9 +274,9 @@ impl RemoteSync {
         Ok(())
     }
 
-    fn set_server(&self, shown: RemoteServerInfo) {
-        let name = shown.name.clone();
-        let status = shown.status(self.shared.lock().clock);
+    fn set_server(&self, info: RemoteServerInfo) {
+        let name = info.name.clone();
+        let status = info.status(self.shared.lock().clock);
         match self.shared.server(&name) {
             Some(server) => server.set_status(status),
             None => {
@@ -292,19 +294,19 @@ impl RemoteSync {
         self.yard.remove(&SourceName::new(name));
     }
 
-    /// What was said with the servers, where somebody wants to see it.
+    /// Reads new messages of servers whose transcript was requested.
     async fn read_messages(&self) -> Result<(), HubError> {
         if !self.link.permissions().observe {
             return Ok(());
         }
         for (name, server) in self.shared.servers() {
             let Some(after) = server.transcript_cursor() else { continue };
-            let mut words = request_fields([("server_name", name.as_str().into())]);
+            let mut params = request_fields([("server_name", name.as_str().into())]);
             if let Some(after) = after {
-                words.set("after", toolyard_hub::json::to_raw(&after));
+                params.set("after", toolyard_hub::json::to_raw(&after));
             }
-            // A server that is gone by now has nothing more to tell.
-            let Ok(TranscriptResponse { messages }) = self.request("mcp_transcript", words).await else {
+            // The server may have been removed meanwhile.
+            let Ok(TranscriptResponse { messages }) = self.request("mcp_transcript", params).await else {
                 continue;
             };
             server.add_messages(messages.into_iter().filter_map(TranscriptLine::into_entry).collect());
@@ -313,21 +315,22 @@ impl RemoteSync {
     }
 }
 
-fn group<T>(things: impl IntoIterator<Item = T>, by: impl Fn(&T) -> String) -> HashMap<String, Vec<T>> {
+fn group<T>(items: impl IntoIterator<Item = T>, by: impl Fn(&T) -> String) -> HashMap<String, Vec<T>> {
     let mut groups = HashMap::<String, Vec<T>>::new();
-    for thing in things {
-        groups.entry(by(&thing)).or_default().push(thing);
+    for item in items {
+        groups.entry(by(&item)).or_default().push(item);
     }
     groups
 }
 
-/// The server, the raw name and the full name of a prompt, and its definition without what the yard added.
-fn prompt(mut shown: Object) -> Option<(String, String, String, Raw)> {
-    let word = |raw: Raw| serde_json::from_str::<String>(raw.get()).ok();
-    let server = shown.remove("serverName").and_then(word)?;
-    let full = shown.remove("fullName").and_then(word)?;
-    let raw = shown.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok())?;
-    Some((server, raw, full, shown.to_raw()))
+/// Returns the server, raw name and full name of a prompt, and its definition without the members
+/// that the yard added.
+fn prompt(mut members: Object) -> Option<(String, String, String, Raw)> {
+    let string = |raw: Raw| serde_json::from_str::<String>(raw.get()).ok();
+    let server = members.remove("serverName").and_then(string)?;
+    let full = members.remove("fullName").and_then(string)?;
+    let raw = members.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok())?;
+    Some((server, raw, full, members.to_raw()))
 }
 
 #[derive(Deserialize)]

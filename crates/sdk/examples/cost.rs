@@ -1,7 +1,8 @@
-//! What a call costs. Makes a number of calls through one front, with client and server on one thread, and prints how many
-//! allocations they took. `tests/cost/run` runs this under callgrind for the instructions.
-#![allow(clippy::print_stdout, reason = "the figures are its output")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a measurement that cannot be made ends")]
+//! The cost of a call. Makes calls through one front, with client and server on one thread, and
+//! prints the number of allocations. `tests/cost/run` also runs it under callgrind to count
+//! instructions.
+#![allow(clippy::print_stdout, reason = "the measurement is the output")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed measurement must stop")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::net::TcpStream;
-use toolyard_sdk::hub::{CallRequest, CallTarget, Principal, Yard};
-use toolyard_sdk::{Json, NativeSource, ToolError, tool};
+use toolyard_sdk::call::{CallRequest, CallTarget, Principal};
+use toolyard_sdk::{Json, NativeSource, ToolError, Yard, tool};
 use toolyard_serve::{BearerToken, HttpOptions, StdioOptions, serve_streams};
 
-/// Calls before the measurement begins, so that buffers and tables have grown and schemas are compiled.
+/// Calls before the measurement, which fill buffers and tables and compile the schemas.
 const WARM_UP: usize = 64;
 const TOKEN: &str = "cost";
 const ARGUMENTS: &str = r#"{"city":"Lisbon","days":3}"#;
@@ -31,16 +32,16 @@ struct Forecast {
     degrees: Vec<u32>,
 }
 
-/// Tells the weather of the next days.
+/// Returns the weather forecast for the next days.
 #[tool(read_only = true)]
 async fn forecast(params: ForecastParams) -> Result<Json<Forecast>, ToolError> {
     Ok(Json(Forecast { city: params.city, degrees: (20..20 + params.days).collect() }))
 }
 
-/// One client of one front.
+/// A client of one front.
 enum Client {
     Native(Arc<Yard>),
-    /// The same request again and again over one connection.
+    /// Repeats the same request over one connection.
     Http {
         stream: TcpStream,
         request: Vec<u8>,
@@ -114,7 +115,7 @@ impl Client {
                 client.receive_frame(&mut buffer).await;
                 client
             }
-            _ => panic!("no such front: {front}"),
+            _ => panic!("unknown front {front}"),
         }
     }
 
@@ -164,7 +165,7 @@ impl Client {
         read_line(stream, &mut vec![0; 1 << 16]).await;
     }
 
-    /// A text frame, masked with zeros.
+    /// Sends a text frame with a zero mask.
     async fn send_frame(&mut self, text: &[u8]) {
         let Self::Control(stream) = self else { return };
         let length = u16::try_from(text.len()).unwrap().to_be_bytes();
@@ -216,7 +217,7 @@ fn post(path: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The id of a new session.
+/// Initializes a session and returns its id.
 async fn initialize_http(stream: &mut TcpStream, head: &str) -> String {
     let mut buffer = vec![0; 1 << 16];
     stream.write_all(&post("/mcp", head, INITIALIZE)).await.unwrap();
@@ -229,7 +230,7 @@ async fn initialize_http(stream: &mut TcpStream, head: &str) -> String {
     line.to_owned()
 }
 
-/// Reads up to the end of the head; gives back how many bytes were read.
+/// Reads to the end of the head and returns the number of bytes.
 async fn read_head(stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> usize {
     let mut read = 0;
     while !buffer[..read].ends_with(b"\r\n\r\n") {
@@ -239,7 +240,7 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin), buffer: &mut [u8]) -> 
     read
 }
 
-/// Reads one response with a `content-length`, or none.
+/// Reads one response. A response without `content-length` has no body.
 async fn read_response(stream: &mut TcpStream, buffer: &mut [u8]) -> usize {
     let mut read = 0;
     loop {

@@ -1,17 +1,16 @@
-//! A whole MCP server on standard input and output, with one tool.
+//! A complete MCP server over stdio with one tool.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use toolyard_sdk::hub::Yard;
-use toolyard_sdk::{NativeSource, ToolError, tool};
+use toolyard_sdk::{NativeSource, ToolError, Yard, serve, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Greeting {
-    /// Who to greet.
+    /// The person to greet.
     name: String,
 }
 
-/// Greets somebody by name.
+/// Greets a person by name.
 #[tool(read_only = true)]
 async fn hello(params: Greeting) -> Result<String, ToolError> {
     Ok(format!("Hello, {}!", params.name))
@@ -19,6 +18,6 @@ async fn hello(params: Greeting) -> Result<String, ToolError> {
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    let native = NativeSource::new("hello").tool(hello());
-    toolyard_serve::stdio(Yard::with_sources([native.into_source()])).await
+    let source = NativeSource::new("hello").tool(hello());
+    serve::stdio(Yard::with_sources([source.into_source()])).await
 }

@@ -1,4 +1,4 @@
-//! Progress, streaming, hooks, permissions, questions and state, in one server on standard input and output.
+//! Progress, streaming, hooks, permissions, questions and state in one MCP server over stdio.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,22 +8,25 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use toolyard_sdk::hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome, Yard};
-use toolyard_sdk::{Context, ElicitResult, Json, LogLevel, NativeSource, Resource, Tool, ToolError, tool};
+use toolyard_sdk::hooks::{BoxFuture, HookCall, HookDecision, Hooks};
+use toolyard_sdk::{
+    Context, ElicitResult, ErrorKind, HubError, Json, LogLevel, NativeSource, Outcome, Resource, Tool,
+    ToolError, Yard, serve, tool,
+};
 
 #[derive(Deserialize, JsonSchema)]
 struct Job {
-    /// What to saw.
+    /// The planks to saw.
     planks: Vec<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Sawn {
-    /// How many planks were sawn.
+    /// The number of planks.
     planks: usize,
 }
 
-/// Saws planks, one after the other. Reports progress and sends every plank ahead.
+/// Saws planks one after the other. Reports progress and streams every plank.
 #[tool(version = "2.0.0", category = "wood", tags = ["saw", "plank"], destructive = true, open_world = false)]
 async fn saw(params: Job, ctx: Context) -> Result<Json<Sawn>, ToolError> {
     if let Some(plank) = params.planks.iter().find(|plank| plank.contains("nail")) {
@@ -43,9 +46,9 @@ async fn saw(params: Job, ctx: Context) -> Result<Json<Sawn>, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// What to build.
+    /// The product to build.
     product: Product,
-    /// How many of them.
+    /// The number of pieces.
     #[schemars(range(min = 1, max = 10))]
     number: u8,
 }
@@ -59,22 +62,22 @@ enum Product {
     Table,
 }
 
-/// Asks what to build, with a form, and builds it.
+/// Asks with a form what to build, and builds it.
 #[tool]
 async fn build(ctx: Context) -> Result<String, ToolError> {
-    Ok(match ctx.elicit::<Order>("order", "What shall we build?").await? {
+    Ok(match ctx.elicit::<Order>("order", "What should we build?").await? {
         ElicitResult::Accepted(order) => format!("Built {} x {:?}.", order.number, order.product),
         ElicitResult::Declined | ElicitResult::Cancelled => "Nothing was built.".to_owned(),
     })
 }
 
-/// Empties the workshop. Only those with the permission `admin` see it.
+/// Empties the workshop. Requires the permission `admin`.
 #[tool(permissions = ["admin"], destructive = true, hooks = OpeningHours { closed: false })]
 async fn sweep() -> Result<&'static str, ToolError> {
     Ok("The floor is clean.")
 }
 
-/// Refuses calls while the workshop is closed.
+/// Rejects calls while the workshop is closed.
 struct OpeningHours {
     closed: bool,
 }
@@ -89,7 +92,7 @@ impl Hooks for OpeningHours {
     }
 }
 
-/// Keeps a diary of calls that ended, which can be read as a resource.
+/// Keeps a diary of finished calls, which is also a resource.
 #[derive(Default)]
 struct Diary {
     lines: Mutex<Vec<String>>,
@@ -122,14 +125,14 @@ impl Hooks for Diary {
     }
 }
 
-/// A closure can be a tool, too, and hold on to state.
+/// Creates a tool from a closure with state.
 fn ticket() -> Tool {
     let next = AtomicU64::new(1);
     let draw = move || {
         let number = next.fetch_add(1, Ordering::Relaxed);
         async move { Ok(format!("You are number {number}.")) }
     };
-    Tool::new("ticket", draw).description("Gives you a place in the queue.")
+    Tool::new("ticket", draw).description("Draws a queue number.")
 }
 
 #[tokio::main]
@@ -140,9 +143,9 @@ async fn main() -> std::io::Result<()> {
         let text = reading.read();
         async move { Ok(text) }
     };
-    let native = NativeSource::new("workshop")
+    let source = NativeSource::new("workshop")
         .tool(saw().hooks(diary))
         .tools([build(), sweep(), ticket()])
         .resource(Resource::dynamic("workshop://diary", "diary", read).mime_type("text/plain"));
-    toolyard_serve::stdio(Yard::with_sources([native.into_source()])).await
+    serve::stdio(Yard::with_sources([source.into_source()])).await
 }

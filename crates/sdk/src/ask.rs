@@ -1,7 +1,8 @@
-//! Questions to the caller's side: forms and addresses for the person, prompts for the model, and the roots.
+//! The questions a tool can ask the client: forms and URLs for the user, sampling requests for the
+//! model, and the list of roots.
 //!
-//! Every question has a key of the asker's choice, which names it within the call: a client may answer by
-//! repeating the call with the answer under that key.
+//! Every question has a key chosen by the tool. The key is unique within the call, because a client
+//! of the modern era answers by repeating the call with the answer under that key.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -14,32 +15,32 @@ use crate::context::Context;
 use crate::error::ToolError;
 use crate::question;
 
-/// What a person did with a form or an address.
+/// The user's reaction to a form or a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElicitResult<T> {
-    /// They filled it in, or agreed to open the address.
+    /// The user submitted the form, or agreed to open the URL.
     Accepted(T),
-    /// They said no.
+    /// The user declined.
     Declined,
-    /// They closed it without saying anything.
+    /// The user dismissed the dialog without a decision.
     Cancelled,
 }
 
-/// What the caller's model wrote.
+/// A message written by the client's model.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SamplingResult {
-    /// One block of content, or a list of them, as it came.
+    /// One content block or a list of content blocks, exactly as received.
     pub content: Value,
-    /// The model that wrote it.
+    /// The name of the model.
     #[serde(default)]
     pub model: String,
-    /// Why it stopped there, if it said so.
+    /// Why the model stopped, if the client reports it.
     #[serde(default, rename = "stopReason")]
     pub stop_reason: Option<String>,
 }
 
 impl SamplingResult {
-    /// The text of it, without other kinds of content.
+    /// Returns the text blocks joined by newlines. Other content is ignored.
     pub fn text(&self) -> String {
         let text = |block: &Value| block.get("text").and_then(Value::as_str).map(ToOwned::to_owned);
         match &self.content {
@@ -49,24 +50,46 @@ impl SamplingResult {
     }
 }
 
-/// A place that the caller's side says the tool may work in.
+/// A location that the client allows the tool to work in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Root {
-    /// Where it is, usually a `file:` URI.
+    /// The location, usually a `file:` URI.
     pub uri: String,
-    /// What people call it.
+    /// The display name.
     #[serde(default)]
     pub name: Option<String>,
 }
 
-/// The answers to several questions.
+/// The answers to several questions, by key.
 #[derive(Debug, Clone)]
 pub struct Answers {
     answers: toolyard_hub::RawAnswers,
 }
 
 impl Context {
-    /// Asks the person to fill in a form with a field per member of `T`: texts, numbers, booleans, choices.
+    /// Asks the user to fill in a form with one field per member of `T`.
+    ///
+    /// Fields are strings, numbers, booleans, choices and lists of choices. An answer that does not
+    /// match `T` is requested once more.
+    ///
+    /// ```
+    /// use toolyard_sdk::{Context, ElicitResult, ToolError, tool};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Confirmation {
+    ///     /// Delete the files permanently.
+    ///     confirm: bool,
+    /// }
+    ///
+    /// /// Deletes temporary files.
+    /// #[tool(destructive = true)]
+    /// async fn clean_up(ctx: Context) -> Result<String, ToolError> {
+    ///     match ctx.elicit::<Confirmation>("confirm", "Delete 3 files?").await? {
+    ///         ElicitResult::Accepted(answer) if answer.confirm => Ok("deleted".to_owned()),
+    ///         _ => Ok("nothing was deleted".to_owned()),
+    ///     }
+    /// }
+    /// ```
     pub async fn elicit<T: DeserializeOwned + JsonSchema>(
         &self,
         key: impl Into<String>,
@@ -75,7 +98,7 @@ impl Context {
         self.ask_with_retry(question::form::<T>(key, message)?, Answers::form).await
     }
 
-    /// Asks the person to fill in a form of this schema, which goes out as it is.
+    /// Asks the user to fill in a form with the given schema, which is sent unchanged.
     pub async fn elicit_with<S: Serialize + ?Sized>(
         &self,
         key: impl Into<String>,
@@ -85,7 +108,8 @@ impl Context {
         self.ask_with_retry(question::form_with(key, message, requested_schema), Answers::form).await
     }
 
-    /// Asks the person to open an address; what they do there does not come back this way.
+    /// Asks the user to open a URL. The result is only the consent; what the user enters on that
+    /// page is not part of the answer.
     pub async fn elicit_url(
         &self,
         key: impl Into<String>,
@@ -95,7 +119,7 @@ impl Context {
         self.ask_with_retry(question::url(key, message, url), Answers::consent).await
     }
 
-    /// Has the caller's model write something. The parameters are those of the protocol's
+    /// Requests a completion from the client's model. The parameters are those of the protocol's
     /// `sampling/createMessage`.
     pub async fn sample<S: Serialize + ?Sized>(
         &self,
@@ -105,7 +129,7 @@ impl Context {
         self.ask_with_retry(question::sample(key, params), Answers::sampling_result).await
     }
 
-    /// Has the caller's model answer a text with at most so many tokens.
+    /// Sends one text prompt to the client's model and returns the text of its answer.
     pub async fn sample_text(
         &self,
         key: impl Into<String>,
@@ -116,18 +140,18 @@ impl Context {
         Ok(self.ask_with_retry(question, Answers::sampling_result).await?.text())
     }
 
-    /// Asks for the places that the tool may work in.
+    /// Lists the locations that the client allows the tool to work in.
     pub async fn roots(&self, key: impl Into<String>) -> Result<Vec<Root>, ToolError> {
         self.ask_with_retry(question::roots(key), Answers::roots).await
     }
 
-    /// Asks several questions at once. The functions of [`crate::question`] make them.
+    /// Asks several questions at the same time. The functions in [`crate::question`] create them.
     pub async fn ask(&self, questions: Vec<Question>) -> Result<Answers, ToolError> {
         Ok(Answers { answers: self.client.ask(questions).await? })
     }
 
-    /// An answer that makes no sense is asked for once more: a person may do better the second time, and a client
-    /// that sent it along with the call has not yet seen the question.
+    /// Asks again once if the answer cannot be read. The user may correct a mistake, and a client
+    /// that sent the answer along with the call has not seen the question yet.
     async fn ask_with_retry<T>(
         &self,
         question: Question,
@@ -143,12 +167,12 @@ impl Context {
 }
 
 impl Answers {
-    /// The answer under this key as it came.
+    /// Returns the answer with this key, exactly as received.
     pub fn get(&self, key: &str) -> Option<&RawValue> {
         self.answers.iter().find(|(name, _)| name == key).map(|(_, answer)| &**answer)
     }
 
-    /// The answer to a form.
+    /// Reads the answer to a form.
     pub fn form<T: DeserializeOwned>(&self, key: &str) -> Result<ElicitResult<T>, ToolError> {
         let answer: FormAnswer<'_> = self.parse(key)?;
         Ok(match answer.action {
@@ -163,7 +187,7 @@ impl Answers {
         })
     }
 
-    /// The answer to an address.
+    /// Reads the answer to a URL question.
     pub fn consent(&self, key: &str) -> Result<ElicitResult<()>, ToolError> {
         let answer: FormAnswer<'_> = self.parse(key)?;
         Ok(match answer.action {
@@ -173,7 +197,7 @@ impl Answers {
         })
     }
 
-    /// The roots.
+    /// Reads the answer to a roots question.
     pub fn roots(&self, key: &str) -> Result<Vec<Root>, ToolError> {
         #[derive(Deserialize)]
         struct RootList {
@@ -182,21 +206,23 @@ impl Answers {
         Ok(self.read::<RootList>(key)?.roots)
     }
 
-    /// What the model wrote.
+    /// Reads the answer to a sampling question.
     pub fn sampling_result(&self, key: &str) -> Result<SamplingResult, ToolError> {
         self.read(key)
     }
 
-    /// Any answer, read as a type of your own.
+    /// Reads any answer as a type of your own.
     pub fn read<T: DeserializeOwned>(&self, key: &str) -> Result<T, ToolError> {
         self.parse(key)
     }
 
     fn parse<'a, T: Deserialize<'a>>(&'a self, key: &str) -> Result<T, ToolError> {
         let Some(answer) = self.get(key) else {
-            return Err(
-                HubError::new(ErrorKind::InvalidArguments, format!("nothing came back for {key}")).into()
-            );
+            return Err(HubError::new(
+                ErrorKind::InvalidArguments,
+                format!("the client did not answer `{key}`"),
+            )
+            .into());
         };
         serde_json::from_str(answer.get()).map_err(|error| invalid_answer(key, &error))
     }
@@ -218,7 +244,7 @@ enum Action {
 }
 
 fn invalid_answer(key: &str, error: &serde_json::Error) -> ToolError {
-    let message = format!("the answer to {key} is not what was asked for: {error}");
+    let message = format!("the answer to `{key}` does not match the question: {error}");
     let details = json!({"field": key, "reason": error.to_string(), "provided": null});
     HubError::new(ErrorKind::InvalidArguments, message).with_details(details).into()
 }

@@ -1,4 +1,4 @@
-//! Suggestions for arguments while they are being typed.
+//! Argument completion for prompts and resource templates.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use toolyard_hub::{BoxFuture, Outcome, json as raw};
 
 use crate::values::Values;
 
-/// The most suggestions that one answer may hold.
+/// The maximum number of values in one completion result. The protocol sets this limit.
 const MOST: usize = 100;
 
-/// Code that suggests values, per argument.
+/// The completion functions, by argument.
 #[derive(Clone, Default)]
 pub(crate) struct Completions {
     suggest: Vec<(String, Suggest)>,
@@ -41,7 +41,7 @@ impl Completions {
         self.suggest.is_empty()
     }
 
-    /// The answer for what was typed; `context` holds the arguments that are already filled in.
+    /// Completes a partial value. `context` has the arguments that are already filled in.
     pub(crate) async fn complete(
         &self,
         argument: &str,

@@ -1,4 +1,4 @@
-//! What reading a resource gives: texts and bytes, each at its address.
+//! Contents of resources: text or bytes, each with its URI.
 
 use toolyard_hub::json::{self, Object};
 use toolyard_hub::{HubError, Outcome, Raw};
@@ -8,7 +8,7 @@ use crate::definition::DefinitionBuilder;
 use crate::error::ToolError;
 use crate::resource_metadata::ResourceMetadata;
 
-/// What is at an address: text, or bytes.
+/// The contents of a resource: text or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     uri: Option<String>,
@@ -23,31 +23,32 @@ enum ContentsBody {
 }
 
 impl Contents {
-    /// Text.
+    /// Creates text contents.
     pub fn text(text: impl Into<String>) -> Self {
         Self { uri: None, mime_type: None, body: ContentsBody::Text(text.into()) }
     }
 
-    /// Bytes.
+    /// Creates binary contents.
     pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self { uri: None, mime_type: None, body: ContentsBody::Bytes(bytes.into()) }
     }
 
-    /// Says what kind of text or bytes it is.
+    /// Sets the MIME type. Default: the MIME type of the resource.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Says that it is at another address than the one that was asked for, as the files of a directory are.
+    /// Sets the URI. Default: the requested URI. Set it if reading one resource returns several,
+    /// for example the files of a directory.
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());
         self
     }
 
-    /// The contents as they go to the caller.
+    /// Returns the contents as they are sent to the client.
     pub(crate) fn to_raw(&self, asked: &str) -> Raw {
         let mut members = DefinitionBuilder::default();
         members.put("uri", self.uri.as_deref().unwrap_or(asked));
@@ -78,9 +79,9 @@ impl From<Vec<u8>> for Contents {
     }
 }
 
-/// What reading a resource can give.
+/// Types that a resource handler can return.
 pub trait IntoContents {
-    /// All of it, in order.
+    /// Converts the value into a list of contents.
     fn into_contents(self) -> Vec<Contents>;
 }
 
@@ -96,7 +97,8 @@ impl IntoContents for Vec<Contents> {
     }
 }
 
-/// The result object around what was read. What has no MIME type of its own has that of its definition.
+/// Builds the result of `resources/read`. Contents without a MIME type get the one of the
+/// definition.
 pub(crate) fn read_result(
     contents: Result<Vec<Contents>, ToolError>,
     uri: &str,

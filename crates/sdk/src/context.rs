@@ -1,5 +1,5 @@
-//! What a running tool knows about its call, and the way back to whoever made it. The questions that it can ask
-//! are in `ask.rs`.
+//! The context of a running call: its facts, and the channel to the client. The questions it can
+//! ask are in `ask.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,22 @@ use toolyard_hub::{
 
 use crate::native::NativeHandle;
 
-/// The call that a tool, a resource or a prompt is answering. Clones are of the same call.
+/// The context of the call that a tool, a resource or a prompt handles. Clones refer to the same
+/// call.
+///
+/// ```
+/// use toolyard_sdk::{Context, LogLevel, ToolError, tool};
+///
+/// /// Imports three files.
+/// #[tool]
+/// async fn import(ctx: Context) -> Result<String, ToolError> {
+///     for file in 1..=3 {
+///         ctx.report(file, 3, format!("imported file {file}"));
+///     }
+///     ctx.log(LogLevel::Info, "import finished");
+///     Ok(format!("imported for {}", ctx.principal().id()))
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Context {
     info: Arc<CallInfo>,
@@ -23,7 +38,7 @@ pub struct Context {
     native: NativeHandle,
 }
 
-/// What came with a call, beside its arguments.
+/// Everything that arrives with a call except its arguments.
 #[derive(Debug)]
 pub(crate) struct CallInfo {
     pub(crate) record: Arc<CallRecord>,
@@ -34,16 +49,16 @@ pub(crate) struct CallInfo {
 }
 
 impl Context {
-    pub(crate) fn new(occasion: CallInfo, client: CallerChannel, native: NativeHandle) -> Self {
-        Self { info: Arc::new(occasion), client, native }
+    pub(crate) fn new(info: CallInfo, client: CallerChannel, native: NativeHandle) -> Self {
+        Self { info: Arc::new(info), client, native }
     }
 
-    /// Reports how far the call is, in percent. Values that do not grow are not sent.
+    /// Reports progress in percent. A value that is not greater than the previous one is not sent.
     pub fn report_progress(&self, percent: impl Into<f64>, message: impl Into<String>) {
         self.report(percent, 100, message);
     }
 
-    /// Reports how far the call is, counted in whatever there is to count.
+    /// Reports progress as a number of units out of a total.
     pub fn report(&self, done: impl Into<f64>, total: impl Into<f64>, message: impl Into<String>) {
         self.progress(Progress {
             progress: done.into(),
@@ -52,102 +67,104 @@ impl Context {
         });
     }
 
-    /// Reports how far the call is, with or without a total and a message.
+    /// Reports progress. The total and the message are optional.
     pub fn progress(&self, progress: Progress) {
         self.client.report_progress(progress);
     }
 
-    /// A way to send pieces of the result ahead, to callers that can take them.
+    /// Returns a stream for partial results, which are sent before the result.
     pub fn stream(&self) -> Stream {
         Stream { client: self.client.clone() }
     }
 
-    /// Writes a log line for the caller, if it asked for lines of this level.
+    /// Sends a log message to the client if the client requested this level.
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
         self.client.log(LogLine { level, logger: None, data: data.into() });
     }
 
-    /// Like [`Context::log`], under the name of a logger.
+    /// Sends a log message with a logger name. See [`Context::log`].
     pub fn log_as(&self, logger: impl Into<String>, level: LogLevel, data: impl Into<Value>) {
         self.client.log(LogLine { level, logger: Some(logger.into()), data: data.into() });
     }
 
-    /// Completes when nobody waits for the call any more. The call itself is then dropped at its next `await`;
-    /// this is for what it started elsewhere.
+    /// Completes when the call is canceled. The handler itself is dropped at its next `await`; use
+    /// this for tasks that the handler has spawned.
     pub async fn cancelled(&self) {
         self.info.cancel.cancelled().await;
     }
 
-    /// Whether nobody waits for the call any more.
+    /// Returns whether the call is canceled.
     pub fn is_cancelled(&self) -> bool {
         self.info.cancel.is_cancelled()
     }
 
-    /// How much time is left for the call.
+    /// Returns the time left before the deadline of the call.
     pub fn remaining(&self) -> Duration {
         self.info.deadline.remaining()
     }
 
-    /// Tells the caller that it may hang up and come back for the answer after this long.
+    /// Tells the client that it may disconnect and fetch the result after this time.
     pub async fn pause(&self, retry: Duration) {
         self.client.send_pause(retry).await;
     }
 
-    /// What the caller's side can do when asked.
+    /// Returns what the client can be asked for.
     pub fn capabilities(&self) -> &ClientCapabilities {
         self.client.capabilities()
     }
 
-    /// Who is calling.
+    /// Returns the authenticated caller.
     pub fn principal(&self) -> &Principal {
         &self.info.record.principal
     }
 
-    /// What the caller said about the occasion: session and user.
+    /// Returns the session, the user and other data that the caller sent about the call.
     pub fn call_context(&self) -> &CallContext {
         &self.info.record.context
     }
 
-    /// Everything that is known about the call.
+    /// Returns the record of the call, which hooks and audit logs see as well.
     pub fn record(&self) -> &CallRecord {
         &self.info.record
     }
 
-    /// Headers of the caller's request that the configuration lets through, by lower-case name.
+    /// Returns the headers of the client's request that the configuration forwards. Names are in
+    /// lower case.
     pub fn headers(&self) -> &[(String, String)] {
         &self.info.headers
     }
 
-    /// The metadata that came with the call, as it came.
+    /// Returns the `_meta` object of the call, exactly as received.
     pub fn meta(&self) -> Option<&RawValue> {
         self.info.meta.as_deref()
     }
 
-    /// Tells whoever watches the resource that its contents are not what they were.
+    /// Notifies subscribers that the contents of a resource have changed.
     pub fn resource_updated(&self, uri: &str) {
         self.native.resource_updated(uri);
     }
 
-    /// The source that this runs in, to add and remove tools, resources and prompts.
+    /// Returns a handle to the source of this tool, to add and remove tools, resources and prompts.
     pub fn native(&self) -> &NativeHandle {
         &self.native
     }
 }
 
-/// Pieces of a result on their way ahead of it.
+/// A stream of partial results of one call.
 #[derive(Debug)]
 pub struct Stream {
     client: CallerChannel,
 }
 
 impl Stream {
-    /// Sends a piece. Waits for a slow reader, because a piece of a result is never dropped.
+    /// Sends a partial result. Waits while the client reads slowly, because partial results are
+    /// never dropped.
     pub async fn write<T: Serialize>(&self, piece: T) {
-        // A piece that is no JSON (a map with keys that are no texts) is sent as nothing, like `to_raw` does.
+        // A value that cannot be serialized, such as a map with non-string keys, is sent as `null`.
         let piece = serde_json::to_value(piece).unwrap_or(Value::Null);
         self.client.send_chunk(piece).await;
     }
 
-    /// Ends the stream: nothing can be written any more. Dropping it does the same.
+    /// Ends the stream. Dropping the stream has the same effect.
     pub fn end(self) {}
 }

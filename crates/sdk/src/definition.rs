@@ -1,10 +1,11 @@
-//! What definitions of tools, resources and prompts share: members in a fixed order, icons and annotations.
+//! Parts shared by the definitions of tools, resources and prompts: members in a fixed order, icons
+//! and annotations.
 
 use serde::Serialize;
 use toolyard_hub::Raw;
 use toolyard_hub::json::{self, Object};
 
-/// A picture that stands for a thing in a list.
+/// An icon of a tool, a resource or a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
@@ -16,19 +17,19 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// An icon at this address, which may be a `data:` URI.
+    /// Creates an icon from a URL, which may be a `data:` URI.
     pub fn new(src: impl Into<String>) -> Self {
         Self { src: src.into(), mime_type: None, sizes: Vec::new() }
     }
 
-    /// Says what kind of picture it is.
+    /// Sets the MIME type of the image.
     #[must_use]
     pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
         self
     }
 
-    /// Adds a size at which it looks right, as `48x48` or `any`.
+    /// Adds a size the icon is designed for, such as `48x48` or `any`.
     #[must_use]
     pub fn size(mut self, size: impl Into<String>) -> Self {
         self.sizes.push(size.into());
@@ -36,32 +37,32 @@ impl Icon {
     }
 }
 
-/// Who a resource or a block of content is for, and how much it matters.
+/// The audience and the priority of a resource or a content block.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
-    /// Who it is for; empty means anybody.
+    /// The intended audience. Empty means everyone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
-    /// From 0 (can be left out) to 1 (must be seen).
+    /// The importance, from 0 (optional) to 1 (required).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<f64>,
-    /// When it last changed, as an ISO 8601 time.
+    /// The time of the last change, in ISO 8601 format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
-/// A side of the conversation.
+/// A participant of the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// A definition that is being written, member by member. What is absent is left out.
+/// Writes a definition member by member. Absent values are omitted.
 #[derive(Debug, Default)]
 pub(crate) struct DefinitionBuilder {
     members: Object,
@@ -84,7 +85,8 @@ impl DefinitionBuilder {
         }
     }
 
-    /// Members that the author set by hand: they replace what was there, or come last.
+    /// Applies members set by the author. An existing member is replaced in place, a new one is
+    /// appended.
     pub(crate) fn put_overrides(&mut self, by_hand: &Object) {
         for (key, value) in by_hand.members() {
             self.members.set(key, value.to_owned());

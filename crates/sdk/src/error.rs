@@ -1,4 +1,5 @@
-//! Why a tool, a resource or a prompt of this house has nothing to give. What the fronts say about it is theirs.
+//! The error type of tools, resources and prompts. Fronts convert it to the errors of their
+//! protocol.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,35 +10,50 @@ use toolyard_hub::{ErrorKind, HubError, Outcome};
 
 use crate::content::{self, Content};
 
-/// Why a tool did not do what was asked.
+/// The error returned by a tool, a resource or a prompt.
 ///
-/// Any error becomes one with `?`, and is then told to the caller with its whole chain of causes. This type is
-/// not itself a `std::error::Error`, because then that conversion could not exist.
+/// Any error that implements [`std::error::Error`] converts to a `ToolError` with `?`. The client
+/// sees the message with its chain of causes. `ToolError` itself does not implement that trait,
+/// because the implementation would conflict with this conversion.
+///
+/// ```
+/// use toolyard_sdk::{ToolError, tool};
+///
+/// /// Counts the lines of the log.
+/// #[tool]
+/// async fn count_lines() -> Result<String, ToolError> {
+///     let text = std::fs::read_to_string("app.log")?;
+///     if text.is_empty() {
+///         return Err(ToolError::failed("the log is empty"));
+///     }
+///     Ok(text.lines().count().to_string())
+/// }
+/// ```
 pub struct ToolError {
     reason: Box<ToolErrorReason>,
 }
 
 enum ToolErrorReason {
-    /// The tool ran and failed; this is what it says about it.
+    /// The tool ran and failed with this content.
     Failed(Vec<Content>),
-    /// The thing that was asked for is not there.
+    /// The requested item does not exist.
     NotFound(String),
-    /// The call itself is wrong, or cannot go on.
+    /// The call is invalid or cannot continue.
     Refused(HubError),
 }
 
 impl ToolError {
-    /// The tool ran and failed. The caller gets an ordinary result that says so, with this text.
+    /// Reports that the tool ran and failed. The client gets a result with `isError` and this text.
     pub fn failed(message: impl fmt::Display) -> Self {
         Self::failed_with([Content::text(message.to_string())])
     }
 
-    /// Like [`ToolError::failed`], with content of any kind.
+    /// Reports that the tool ran and failed, with content of any kind. See [`ToolError::failed`].
     pub fn failed_with(content: impl IntoIterator<Item = Content>) -> Self {
         Self::from_reason(ToolErrorReason::Failed(content.into_iter().collect()))
     }
 
-    /// An argument is wrong in a way that the schema cannot express.
+    /// Rejects an argument for a reason that the input schema cannot express.
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>, provided: impl Serialize) -> Self {
         let (field, reason) = (field.into(), reason.into());
         let provided = serde_json::to_value(provided).unwrap_or(Value::Null);
@@ -47,18 +63,18 @@ impl ToolError {
         Self::from_reason(ToolErrorReason::Refused(error))
     }
 
-    /// This caller may not do that.
+    /// Rejects the call because the caller is not allowed to make it.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::from_reason(ToolErrorReason::Refused(HubError::new(ErrorKind::Forbidden, message)))
     }
 
-    /// What was asked for does not exist. Where a resource was read, the caller learns that there is none at
-    /// that address; a tool fails with the text.
+    /// Reports that the requested item does not exist. When a resource is read, the client gets the
+    /// protocol's error for an unknown resource. A tool fails with this message.
     pub fn not_found(what: impl fmt::Display) -> Self {
         Self::from_reason(ToolErrorReason::NotFound(format!("{what} was not found")))
     }
 
-    /// What the caller of a tool gets: a result that says that it failed, or an error.
+    /// Converts the error to the answer to a tool call: a failed result, or an error.
     pub fn into_outcome(self) -> Result<Outcome, HubError> {
         let content = match *self.reason {
             ToolErrorReason::Refused(error) => return Err(error),
@@ -68,7 +84,7 @@ impl ToolError {
         Ok(Outcome::failure(content::tool_result(&content, content::ResultStatus::Failed)))
     }
 
-    /// What a caller gets where there is no such thing as a result that says that it failed.
+    /// Converts the error for requests that have no failed result, such as `prompts/get`.
     pub fn into_error(self) -> HubError {
         match *self.reason {
             ToolErrorReason::Refused(error) => error,
@@ -77,7 +93,7 @@ impl ToolError {
         }
     }
 
-    /// The same where a resource was read: what is not found is then the resource.
+    /// Converts the error for `resources/read`, where a missing item means an unknown resource.
     pub(crate) fn into_resource_error(self, uri: &str) -> HubError {
         match *self.reason {
             ToolErrorReason::NotFound(_) => unknown_resource(uri),
@@ -90,9 +106,9 @@ impl ToolError {
     }
 }
 
-/// The error for an address at which there is nothing.
+/// The error for a URI without a resource.
 pub(crate) fn unknown_resource(uri: &str) -> HubError {
-    HubError::new(ErrorKind::UnknownResource, format!("unknown resource {uri}"))
+    HubError::new(ErrorKind::UnknownResource, format!("unknown resource `{uri}`"))
         .with_details(json!({"uri": uri}))
 }
 
@@ -126,14 +142,14 @@ impl fmt::Debug for ToolError {
     }
 }
 
-/// The error and everything that caused it. A cause that its effect already tells about is not told twice.
+/// Formats the error with its causes. A cause that the message already ends with is not repeated.
 fn format_error_chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let told = error.to_string();
-        if !text.ends_with(&told) {
-            text = format!("{text}: {told}");
+        let message = error.to_string();
+        if !text.ends_with(&message) {
+            text = format!("{text}: {message}");
         }
         cause = error.source();
     }

@@ -1,4 +1,5 @@
-//! Which functions and closures can be tools: with or without parameters, with or without a [`Context`].
+//! The functions and closures that can be tools: with or without parameters, with or without a
+//! [`Context`].
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -12,29 +13,33 @@ use crate::error::ToolError;
 use crate::output::IntoOutput;
 use crate::schema;
 
-/// A function or closure that can be a tool. `Args` only tells the four shapes apart and is never written.
+/// A function or closure that can be a tool.
+///
+/// Implemented for async functions that take their parameters, a [`Context`], both in this order,
+/// or nothing, and return `Result<O, ToolError>`. `Args` tells these signatures apart and is always
+/// inferred.
 #[diagnostic::on_unimplemented(
-    message = "this cannot be a tool",
+    message = "this function cannot be a tool",
     note = "a tool is an async function of `(params)`, `(params, Context)`, `(Context)` or `()` that returns `Result<O, ToolError>`",
     note = "the parameters must implement `serde::Deserialize` and `schemars::JsonSchema`",
-    note = "a closure must say the types of its parameters"
+    note = "a closure must declare the types of its parameters"
 )]
 pub trait Handler<Args>: Send + Sync + 'static {
-    /// What it returns when it does not fail.
+    /// The value on success.
     type Output: IntoOutput;
 
-    /// The schema of its parameters.
+    /// Returns the JSON Schema of the parameters.
     fn input_schema() -> Raw;
 
-    /// Reads the arguments and runs it.
+    /// Parses the arguments and runs the function.
     fn run(&self, arguments: Raw, context: Context) -> BoxFuture<'static, Result<Self::Output, ToolError>>;
 }
 
-/// Marks a tool that takes nothing but the [`Context`].
+/// Marks the signature that takes only the [`Context`].
 #[derive(Debug)]
 pub struct OnlyContext;
 
-/// Marks a tool that takes nothing.
+/// Marks the signature that takes nothing.
 #[derive(Debug)]
 pub struct NoParams;
 
@@ -114,9 +119,11 @@ where
     }
 }
 
-/// The arguments as the tool wants them. They fit the schema already; what fails here is finer than a schema.
+/// Parses the arguments. They match the schema already, so an error here is about a rule that the
+/// schema cannot express.
 fn parse_arguments<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolError> {
-    // `()` is a way to take nothing, but to serde it is `null`, which arguments never are.
+    // `()` as the parameter type means no parameters. Serde reads `()` from `null`, but arguments
+    // are always an object.
     let nothing = || if is_empty(arguments) { serde_json::from_str("null").ok() } else { None };
     let read = serde_json::from_str(arguments.get()).or_else(|error| nothing().ok_or(error));
     read.or_else(|error| parse_with_integers(arguments).ok_or(error)).map_err(|error| {
@@ -128,7 +135,7 @@ fn parse_arguments<P: DeserializeOwned>(arguments: &RawValue) -> Result<P, ToolE
     })
 }
 
-/// To a schema 2.0 is an integer, to serde it is none.
+/// Reads whole floats as integers: JSON Schema accepts 2.0 as an integer, serde does not.
 fn parse_with_integers<P: DeserializeOwned>(arguments: &RawValue) -> Option<P> {
     let mut value: Value = serde_json::from_str(arguments.get()).ok()?;
     normalize_integers(&mut value);
@@ -136,13 +143,16 @@ fn parse_with_integers<P: DeserializeOwned>(arguments: &RawValue) -> Option<P> {
 }
 
 fn normalize_integers(value: &mut Value) {
-    /// Up to here every whole number has a float of its own.
+    /// The largest magnitude up to which every integer has an exact `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) => {
             let whole = number.as_f64().filter(|float| number.is_f64() && float.fract() == 0.0);
             if let Some(float) = whole.filter(|float| float.abs() <= EXACT) {
-                #[expect(clippy::cast_possible_truncation, reason = "it is whole, and the range is checked")]
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "the number is whole and its range is checked"
+                )]
                 let integer = float as i64;
                 *value = integer.into();
             }
@@ -172,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_is_an_integer_however_it_is_written() {
+    fn a_whole_float_is_read_as_an_integer() {
         let params: Params = parse_arguments(&to_raw(&json!({"size": 201.0, "share": 2.0}))).unwrap();
         assert_eq!(params, Params { size: 201, share: 2.0 });
     }
 
     #[test]
-    fn a_number_that_is_not_whole_is_no_integer() {
+    fn a_fraction_is_not_read_as_an_integer() {
         assert!(parse_arguments::<Params>(&to_raw(&json!({"size": 201.5, "share": 2.0}))).is_err());
         assert!(parse_arguments::<Params>(&to_raw(&json!({"size": 1e300, "share": 2.0}))).is_err());
     }

@@ -1,11 +1,16 @@
-//! Write a tool in Rust: a function or a closure becomes a tool with a generated schema, progress, streaming,
-//! questions to the caller, hooks and permissions. Nothing here listens or speaks a protocol: a [`NativeSource`] is a
-//! source of the hub, and whatever serves the hub's yard serves it.
+//! The Rust SDK of [Toolyard](https://github.com/toolyard/toolyard): write MCP tools, resources and prompts in
+//! Rust, and serve them over stdio or HTTP.
 //!
-//! ```
-//! use toolyard_sdk::{Json, NativeSource, ToolError, tool};
+//! A function with the attribute [`tool`] becomes a [`Tool`] with a derived JSON Schema. A [`NativeSource`]
+//! collects tools, resources and prompts, a [`Yard`] validates and runs the calls, and [`serve`] connects it to
+//! clients. This is a complete MCP server:
 //!
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! ```no_run
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use toolyard_sdk::{Json, NativeSource, ToolError, Yard, serve, tool};
+//!
+//! #[derive(Deserialize, JsonSchema)]
 //! struct Add {
 //!     /// The first number.
 //!     a: f64,
@@ -14,18 +19,37 @@
 //! }
 //!
 //! /// Adds two numbers.
-//! #[tool]
+//! #[tool(read_only = true)]
 //! async fn add(params: Add) -> Result<Json<f64>, ToolError> {
 //!     Ok(Json(params.a + params.b))
 //! }
 //!
-//! let native = NativeSource::new("demo").tool(add());
+//! #[tokio::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let source = NativeSource::new("calculator").tool(add());
+//!     serve::stdio(Yard::with_sources([source.into_source()])).await
+//! }
 //! ```
+//!
+//! | To | use |
+//! |---|---|
+//! | write a tool | [`tool`], [`Tool`], [`Json`], [`Content`], [`ToolError`] |
+//! | report progress, log, ask the user, detect cancellation | [`Context`], [`question`] |
+//! | offer resources and prompts | [`Resource`], [`ResourceTemplate`], [`Prompt`] |
+//! | run code around calls | [`hooks`] |
+//! | set limits | [`yard`] |
+//! | serve clients | [`serve`] |
+//! | test tools | [`testing`] |
 
-// The attribute writes paths that begin with this name, also in the tests of this crate.
+#![warn(missing_docs)]
+
+// The attribute expands to paths that start with this name, also within this crate.
 extern crate self as toolyard_sdk;
 
+#[doc(hidden)]
+pub mod __private;
 mod ask;
+pub mod call;
 mod completion;
 mod content;
 mod contents;
@@ -33,8 +57,7 @@ mod context;
 mod definition;
 mod error;
 mod handler;
-#[doc(hidden)]
-pub mod macros;
+pub mod hooks;
 mod native;
 mod output;
 mod prompt;
@@ -42,26 +65,33 @@ pub mod question;
 mod resource;
 mod resource_metadata;
 mod schema;
+pub mod serve;
 mod template;
 pub mod testing;
 mod tool;
 mod values;
+pub mod yard;
 
-pub use ask::{Answers, ElicitResult, Root, SamplingResult};
+pub use ask::ElicitResult;
 pub use content::Content;
 pub use contents::{Contents, IntoContents};
 pub use context::{Context, Stream};
 pub use definition::{Annotations, Icon, Role};
 pub use error::ToolError;
-pub use handler::{Handler, NoParams, OnlyContext};
+pub use handler::Handler;
 pub use native::{NativeHandle, NativeSource};
 pub use output::{Audio, Image, IntoOutput, Json, OutputSchema};
 pub use prompt::{IntoMessages, Message, Prompt};
 pub use resource::Resource;
 pub use schemars;
 pub use template::ResourceTemplate;
+pub use tokio_util::sync::CancellationToken;
 pub use tool::Tool;
-pub use toolyard_hub as hub;
-pub use toolyard_hub::{ClientCapabilities, LogLevel, Progress, Question, Raw};
+pub use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, LogLevel, Outcome, Progress, Raw, Yard};
 pub use toolyard_sdk_macros::tool;
 pub use values::Values;
+
+/// Compiles the example of the README with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExample;

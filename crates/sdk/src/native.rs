@@ -1,4 +1,5 @@
-//! Everything that this process offers itself, as one source of the yard. It can change while it runs.
+//! The source for everything that is written in Rust. Its tools, resources and prompts can change
+//! at run time.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -21,13 +22,24 @@ mod registry;
 
 use registry::NativeRegistry;
 
-/// Tools, resources and prompts written in Rust, as one source.
+/// A source with tools, resources and prompts written in Rust.
+///
+/// ```
+/// use toolyard_sdk::{NativeSource, Resource, Tool, Yard};
+///
+/// let source = NativeSource::new("demo")
+///     .tool(Tool::new("ping", || async { Ok("pong") }))
+///     .resource(Resource::text("demo://about", "about", "A demo server"));
+/// let yard = Yard::with_sources([source.into_source()]);
+/// assert_eq!(yard.catalog().tools().len(), 1);
+/// ```
 #[derive(Debug)]
 pub struct NativeSource {
     inner: Arc<NativeInner>,
 }
 
-/// A way to change what a [`NativeSource`] offers while it runs. It does not keep the source alive.
+/// A handle that changes what a [`NativeSource`] offers at run time. It does not keep the source
+/// alive: when the source is gone, its methods have no effect.
 #[derive(Debug, Clone)]
 pub struct NativeHandle {
     inner: Weak<NativeInner>,
@@ -35,7 +47,7 @@ pub struct NativeHandle {
 
 struct NativeInner {
     name: SourceName,
-    /// When it was made: it is ready from then on.
+    /// The creation time. The source is ready from then on.
     since: Instant,
     state: Mutex<NativeState>,
 }
@@ -47,50 +59,52 @@ struct NativeState {
 }
 
 impl NativeSource {
-    /// A source of this name that offers nothing yet.
+    /// Creates an empty source with this name.
     pub fn new(name: &str) -> Self {
         let state = NativeState { registry: Arc::default(), offer: Arc::default(), notifiers: Vec::new() };
         let (name, since) = (SourceName::new(name), Instant::now());
         Self { inner: Arc::new(NativeInner { name, since, state: Mutex::new(state) }) }
     }
 
-    /// Offers a tool. One of the same name is replaced in its place, unless both say a version and these differ:
-    /// then the newer one has the name, and the older one is reached by its version.
+    /// Adds a tool. A tool with the same name is replaced in place, unless both declare a version
+    /// and the versions differ. In that case the newest version is listed, and calls reach the
+    /// others by their version.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
         self.with(|registry| registry.put_tool(tool))
     }
 
-    /// Offers several tools.
+    /// Adds several tools. See [`NativeSource::tool`].
     #[must_use]
     pub fn tools(self, tools: impl IntoIterator<Item = Tool>) -> Self {
         self.with(|registry| tools.into_iter().for_each(|tool| registry.put_tool(tool)))
     }
 
-    /// Offers a resource. One at the same address is replaced in its place.
+    /// Adds a resource. A resource with the same URI is replaced in place.
     #[must_use]
     pub fn resource(self, resource: Resource) -> Self {
         self.with(|registry| registry.put_resource(resource))
     }
 
-    /// Offers a family of resources. One with the same template is replaced in its place.
+    /// Adds a resource template. An equal template is replaced in place.
     #[must_use]
     pub fn template(self, template: ResourceTemplate) -> Self {
         self.with(|registry| registry.put_template(template))
     }
 
-    /// Offers a prompt. One of the same name is replaced in its place.
+    /// Adds a prompt. A prompt with the same name is replaced in place.
     #[must_use]
     pub fn prompt(self, prompt: Prompt) -> Self {
         self.with(|registry| registry.put_prompt(prompt))
     }
 
-    /// A way to change the offer later. It can be had before everything is registered, so that a tool can hold it.
+    /// Returns a handle that changes the source at run time. You can take it before you add the
+    /// tools, so that a tool can own one.
     pub fn handle(&self) -> NativeHandle {
         NativeHandle { inner: Arc::downgrade(&self.inner) }
     }
 
-    /// The source, as a yard takes it.
+    /// Converts the source to the type that [`Yard`](crate::Yard) takes.
     pub fn into_source(self) -> Arc<dyn Source> {
         Arc::new(self)
     }
@@ -102,57 +116,57 @@ impl NativeSource {
 }
 
 impl NativeHandle {
-    /// Offers a tool from now on. One of the same name is replaced in its place.
+    /// Adds a tool, by the rules of [`NativeSource::tool`].
     pub fn add_tool(&self, tool: Tool) {
         self.change(|registry| registry.put_tool(tool));
     }
 
-    /// Offers the tool of this name no more, in none of its versions. Calls that are under way finish.
+    /// Removes all versions of the tool with this name. Calls in progress finish.
     pub fn remove_tool(&self, name: &str) {
         self.change(|registry| registry.tools.retain(|tool| tool.name() != name));
     }
 
-    /// The tools that are offered now, in order, each version of a tool by itself.
+    /// Lists the current tools in order. Each version of a tool is a separate entry.
     pub fn tools(&self) -> Vec<Arc<Tool>> {
         self.registry().tools.clone()
     }
 
-    /// Offers a prompt from now on. One of the same name is replaced in its place.
+    /// Adds a prompt. A prompt with the same name is replaced in place.
     pub fn add_prompt(&self, prompt: Prompt) {
         self.change(|registry| registry.put_prompt(prompt));
     }
 
-    /// Offers the prompt of this name no more.
+    /// Removes the prompt with this name.
     pub fn remove_prompt(&self, name: &str) {
         self.change(|registry| registry.prompts.retain(|prompt| prompt.name() != name));
     }
 
-    /// The prompts that are offered now, in order.
+    /// Lists the current prompts in order.
     pub fn prompts(&self) -> Vec<Arc<Prompt>> {
         self.registry().prompts.clone()
     }
 
-    /// Offers a resource from now on. One at the same address is replaced in its place.
+    /// Adds a resource. A resource with the same URI is replaced in place.
     pub fn add_resource(&self, resource: Resource) {
         self.change(|registry| registry.put_resource(resource));
     }
 
-    /// Offers the resource at this address no more.
+    /// Removes the resource with this URI.
     pub fn remove_resource(&self, uri: &str) {
         self.change(|registry| registry.resources.retain(|resource| resource.uri() != uri));
     }
 
-    /// The resources that are offered now, in order.
+    /// Lists the current resources in order.
     pub fn resources(&self) -> Vec<Arc<Resource>> {
         self.registry().resources.clone()
     }
 
-    /// Tells whoever watches the resource that its contents are not what they were.
+    /// Notifies subscribers that the contents of a resource have changed.
     pub fn resource_updated(&self, uri: &str) {
         let Some(inner) = self.inner.upgrade() else { return };
-        let feeds = inner.lock().notifiers.clone();
-        for feed in feeds {
-            feed.resource_updated(uri);
+        let notifiers = inner.lock().notifiers.clone();
+        for notifier in notifiers {
+            notifier.resource_updated(uri);
         }
     }
 
@@ -168,9 +182,9 @@ impl NativeHandle {
 }
 
 impl NativeInner {
-    /// Puts a changed copy in place of what is offered, and tells the yard.
+    /// Replaces the registry with a changed copy and notifies the yard.
     fn change(&self, change: impl FnOnce(&mut NativeRegistry)) {
-        let feeds = {
+        let notifiers = {
             let mut state = self.lock();
             let mut registry = NativeRegistry::clone(&state.registry);
             change(&mut registry);
@@ -178,9 +192,9 @@ impl NativeInner {
             state.registry = Arc::new(registry);
             state.notifiers.clone()
         };
-        // The yard reads the offer again, so the lock must be free by now.
-        for feed in feeds {
-            feed.offer_changed();
+        // The yard reads the offer again, so the lock must be released first.
+        for notifier in notifiers {
+            notifier.offer_changed();
         }
     }
 
@@ -210,14 +224,14 @@ impl Source for NativeSource {
         SourceStatus { since: self.inner.since, ..SourceStatus::ready() }
     }
 
-    fn attach(&self, feed: SourceNotifier) {
-        self.inner.lock().notifiers.push(feed);
+    fn attach(&self, notifier: SourceNotifier) {
+        self.inner.lock().notifiers.push(notifier);
     }
 
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         let SourceCall { record, target, deadline, cancel, headers, meta, client } = call;
-        let occasion = CallInfo { record, deadline, cancel, headers, meta };
-        let context = Context::new(occasion, client, self.handle());
+        let info = CallInfo { record, deadline, cancel, headers, meta };
+        let context = Context::new(info, client, self.handle());
         let registry = self.inner.registry();
         Box::pin(async move { dispatch(&registry, target, context).await })
     }
@@ -230,7 +244,7 @@ async fn dispatch(
 ) -> Result<Outcome, HubError> {
     match target {
         SourceTarget::Tool { name, arguments } => {
-            let gone = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}"));
+            let gone = || HubError::new(ErrorKind::UnknownTool, format!("unknown tool `{name}`"));
             let version = context.call_context().version.as_deref();
             registry.tool(&name, version).ok_or_else(gone)?.call(arguments, context).await
         }
@@ -256,7 +270,7 @@ async fn dispatch(
 }
 
 fn unknown_prompt(name: &str) -> HubError {
-    HubError::new(ErrorKind::UnknownPrompt, format!("unknown prompt {name}"))
+    HubError::new(ErrorKind::UnknownPrompt, format!("unknown prompt `{name}`"))
 }
 
 impl fmt::Debug for NativeInner {

@@ -1,4 +1,4 @@
-//! From what a tool returns to the result that its caller gets.
+//! Conversion of return values to tool results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,34 +9,35 @@ use crate::content::{self, Content, ResultStatus};
 use crate::error::ToolError;
 use crate::schema;
 
-/// What a tool can return.
+/// Types that a tool can return.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     note = "return `Result<O, ToolError>` where `O` is `Json<T>`, `String`, `&'static str`, `()`, `Image`, `Audio`, `Content`, `Vec<Content>` or `Raw`"
 )]
 pub trait IntoOutput: Send + 'static {
-    /// What the definition says about structured results.
+    /// Returns the output schema for the definition of the tool.
     fn output_schema() -> OutputSchema {
         OutputSchema::Absent
     }
 
-    /// The result that the caller gets, in the shape that the schema promised.
+    /// Converts the value to a tool result that matches the schema.
     fn into_outcome(self, schema: &OutputSchema) -> Result<Outcome, ToolError>;
 }
 
-/// What a definition says about structured results.
+/// The output schema of a tool.
 #[derive(Debug, Clone)]
 pub enum OutputSchema {
-    /// Nothing: the results are blocks of content.
+    /// No schema: results have content blocks only.
     Absent,
-    /// Results are objects of this schema.
+    /// Structured results match this schema.
     Object(Raw),
-    /// Results are no objects by themselves, so they are put under `result`, and so is their schema.
+    /// The values are not objects. Results have them under the key `result`, and this schema
+    /// describes that object.
     Wrapped(Raw),
 }
 
 impl OutputSchema {
-    /// The schema as the definition shows it.
+    /// Returns the schema as the definition shows it.
     pub fn schema(&self) -> Option<&Raw> {
         match self {
             Self::Absent => None,
@@ -45,25 +46,39 @@ impl OutputSchema {
     }
 }
 
-/// A structured result, with the same JSON as text for callers that read only text.
+/// A structured result. The same JSON is added as text for clients that read only text.
+///
+/// The output schema is derived from `T`. A `T` that is not an object is placed under the key
+/// `result`.
+///
+/// ```
+/// use toolyard_sdk::{Json, Tool, testing};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let tool = Tool::new("sizes", || async { Ok(Json(vec![1, 2, 3])) });
+/// let report = testing::call(tool, serde_json::json!({})).await;
+/// assert_eq!(report.structured(), serde_json::json!({"result": [1, 2, 3]}));
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-/// A picture, in its encoded form.
+/// An encoded image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// The encoded bytes.
     pub data: Vec<u8>,
-    /// What they are, `image/png` for example.
+    /// The MIME type, for example `image/png`.
     pub mime_type: String,
 }
 
-/// A sound, in its encoded form.
+/// An encoded audio clip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Audio {
     /// The encoded bytes.
     pub data: Vec<u8>,
-    /// What they are, `audio/wav` for example.
+    /// The MIME type, for example `audio/wav`.
     pub mime_type: String,
 }
 
@@ -128,7 +143,7 @@ impl IntoOutput for Audio {
     }
 }
 
-/// The whole result object, untouched.
+/// The complete result object, sent unchanged.
 impl IntoOutput for Raw {
     fn into_outcome(self, _: &OutputSchema) -> Result<Outcome, ToolError> {
         #[derive(Deserialize)]
@@ -136,7 +151,7 @@ impl IntoOutput for Raw {
             #[serde(default, rename = "isError")]
             is_error: bool,
         }
-        let failed = serde_json::from_str::<ErrorFlag>(self.get()).is_ok_and(|said| said.is_error);
+        let failed = serde_json::from_str::<ErrorFlag>(self.get()).is_ok_and(|flag| flag.is_error);
         Ok(Outcome { body: self, failed, modern: false })
     }
 }

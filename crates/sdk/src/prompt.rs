@@ -1,4 +1,4 @@
-//! Prompts: messages that people put into a conversation, filled in with their arguments.
+//! Prompts: message templates with arguments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message that the person says.
+    /// Creates a message with the role of the user.
     pub fn user(content: impl Into<Content>) -> Self {
         Self { role: Role::User, content: content.into() }
     }
 
-    /// A message that the model says.
+    /// Creates a message with the role of the model.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self { role: Role::Assistant, content: content.into() }
     }
@@ -42,13 +42,13 @@ impl Message {
     }
 }
 
-/// What a prompt can give.
+/// Types that a prompt handler can return.
 pub trait IntoMessages {
-    /// The messages, in order.
+    /// Converts the value into a list of messages.
     fn into_messages(self) -> Vec<Message>;
 }
 
-/// One message of the person.
+/// A single message with the role of the user.
 impl<C: Into<Content>> IntoMessages for C {
     fn into_messages(self) -> Vec<Message> {
         vec![Message::user(self)]
@@ -61,7 +61,19 @@ impl IntoMessages for Vec<Message> {
     }
 }
 
-/// A prompt, ready to be registered with a [`crate::NativeSource`].
+/// A prompt for a [`NativeSource`](crate::NativeSource).
+///
+/// ```
+/// use toolyard_sdk::{NativeSource, Prompt};
+///
+/// let review = Prompt::new("review", |arguments, _ctx| async move {
+///     Ok(format!("Review the file {}.", arguments.text("path")))
+/// })
+/// .description("Asks for a code review.")
+/// .argument("path", "The file to review.")
+/// .complete_from("path", ["src/lib.rs", "src/main.rs"]);
+/// let source = NativeSource::new("demo").prompt(review);
+/// ```
 #[derive(Clone)]
 pub struct Prompt {
     name: String,
@@ -86,7 +98,8 @@ struct PromptArgument {
 }
 
 impl Prompt {
-    /// A prompt of this name, and the code that makes its messages. Like a tool, it can ask the caller.
+    /// Creates a prompt with this name. The function builds its messages and can ask the client
+    /// questions, like a tool.
     pub fn new<F, Fut, M>(name: impl Into<String>, get: F) -> Self
     where
         F: Fn(Values, Context) -> Fut + Send + Sync + 'static,
@@ -111,26 +124,26 @@ impl Prompt {
         }
     }
 
-    /// The name by which it is asked for.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// What it is for.
+    /// Sets the description.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// An argument that must be given.
+    /// Adds a required argument.
     #[must_use]
     pub fn argument(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.arguments.push(PromptArgument {
@@ -141,7 +154,7 @@ impl Prompt {
         self
     }
 
-    /// An argument that may be left out.
+    /// Adds an optional argument.
     #[must_use]
     pub fn optional_argument(mut self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.arguments.push(PromptArgument {
@@ -152,8 +165,8 @@ impl Prompt {
         self
     }
 
-    /// Suggests values for an argument. The code gets what was typed so far and the arguments that are already
-    /// filled in.
+    /// Completes an argument with a function. It receives the text typed so far and the arguments
+    /// that are already filled in.
     #[must_use]
     pub fn complete<F, Fut>(mut self, argument: impl Into<String>, suggest: F) -> Self
     where
@@ -164,7 +177,7 @@ impl Prompt {
         self
     }
 
-    /// Suggests those of a fixed list of values that begin with what was typed.
+    /// Completes an argument from a fixed list, by prefix and ignoring case.
     #[must_use]
     pub fn complete_from<V: Into<String>>(
         mut self,
@@ -182,14 +195,15 @@ impl Prompt {
         self
     }
 
-    /// Permissions that a caller needs, all of them, to see and to get it.
+    /// Adds permissions. A caller needs all of them to see and to get the prompt.
     #[must_use]
     pub fn permissions<P: Into<String>>(mut self, permissions: impl IntoIterator<Item = P>) -> Self {
         self.permissions.extend(permissions.into_iter().map(Into::into));
         self
     }
 
-    /// Sets any member of the definition, byte for byte: one that is there is replaced, a new one comes last.
+    /// Sets any member of the definition, byte for byte. An existing member is replaced in place, a
+    /// new one is appended.
     #[must_use]
     pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
         self.overrides.set(key, raw::to_raw(value));
@@ -216,10 +230,10 @@ impl Prompt {
         Ok(Outcome::success(result.into_raw()))
     }
 
-    /// The arguments, once it is known that they are texts and that the required ones are there.
+    /// Checks that the arguments are strings and that the required ones are present.
     fn parse_arguments(&self, arguments: &RawValue) -> Result<Values, HubError> {
         let given: Map<String, Value> = serde_json::from_str(arguments.get())
-            .map_err(|error| self.invalid("arguments", &format!("cannot be read: {error}"), &Value::Null))?;
+            .map_err(|error| self.invalid("arguments", &format!("invalid JSON: {error}"), &Value::Null))?;
         if let Some(missing) =
             self.arguments.iter().find(|one| one.required && !given.contains_key(&one.name))
         {
@@ -227,13 +241,13 @@ impl Prompt {
         }
         let text = |(name, value): (String, Value)| match value {
             Value::String(text) => Ok((name, text)),
-            other => Err(self.invalid(&name, "must be a text", &other)),
+            other => Err(self.invalid(&name, "must be a string", &other)),
         };
         given.into_iter().map(text).collect()
     }
 
     fn invalid(&self, field: &str, reason: &str, provided: &Value) -> HubError {
-        let message = format!("invalid arguments for {}: {field}: {reason}", self.name);
+        let message = format!("invalid arguments for `{}`: `{field}` {reason}", self.name);
         let details = json!({"field": field, "reason": reason, "provided": provided});
         HubError::new(ErrorKind::InvalidArguments, message).with_details(details)
     }

@@ -1,4 +1,4 @@
-//! Resources: things at an address that callers can read.
+//! Resources: data that clients read by URI.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,16 @@ use crate::definition::DefinitionBuilder;
 use crate::error::ToolError;
 use crate::resource_metadata::ResourceMetadata;
 
-/// A thing at an address that callers can read.
+/// Data that clients read by URI.
+///
+/// ```
+/// use toolyard_sdk::{Context, Resource};
+///
+/// let about = Resource::text("demo://about", "about", "A demo server").mime_type("text/plain");
+/// let caller = Resource::dynamic("demo://caller", "caller", |ctx: Context| async move {
+///     Ok(ctx.principal().id().to_owned())
+/// });
+/// ```
 #[derive(Clone)]
 pub struct Resource {
     uri: String,
@@ -24,21 +33,21 @@ type ResourceHandler =
     Arc<dyn Fn(Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
 
 impl Resource {
-    /// A text that does not change.
+    /// Creates a resource with constant text.
     pub fn text(uri: impl Into<String>, name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let size = text.len() as u64;
         Self::fixed(uri, name, Contents::text(text)).size(size)
     }
 
-    /// Bytes that do not change.
+    /// Creates a resource with constant bytes.
     pub fn binary(uri: impl Into<String>, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         let size = bytes.len() as u64;
         Self::fixed(uri, name, Contents::bytes(bytes)).size(size)
     }
 
-    /// A resource whose contents are made when it is read.
+    /// Creates a resource whose contents a function produces on every read.
     pub fn dynamic<F, Fut, C>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Self
     where
         F: Fn(Context) -> Fut + Send + Sync + 'static,
@@ -60,14 +69,14 @@ impl Resource {
         })
     }
 
-    /// How many bytes it has, before any encoding.
+    /// Sets the size in bytes, before any encoding.
     #[must_use]
     pub fn size(mut self, size: u64) -> Self {
         self.size = Some(size);
         self
     }
 
-    /// The address.
+    /// Returns the URI.
     pub fn uri(&self) -> &str {
         &self.uri
     }

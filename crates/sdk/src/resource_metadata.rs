@@ -1,4 +1,4 @@
-//! What resources and templates say about themselves, set the same way for both.
+//! Metadata shared by resources and resource templates, and the methods that set it.
 
 use serde::Serialize;
 use toolyard_hub::json::{self, Object};
@@ -7,7 +7,7 @@ use crate::definition::{Annotations, DefinitionBuilder, Icon};
 use crate::resource::Resource;
 use crate::template::ResourceTemplate;
 
-/// What resources and templates say about themselves.
+/// The metadata of a resource or a resource template.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResourceMetadata {
     pub(crate) name: String,
@@ -38,28 +38,28 @@ impl ResourceMetadata {
 macro_rules! describes_itself {
     ($kind:ty) => {
         impl $kind {
-            /// A name for people.
+            /// Sets the display name.
             #[must_use]
             pub fn title(mut self, title: impl Into<String>) -> Self {
                 self.metadata.title = Some(title.into());
                 self
             }
 
-            /// What is there to read.
+            /// Sets the description.
             #[must_use]
             pub fn description(mut self, description: impl Into<String>) -> Self {
                 self.metadata.description = Some(description.into());
                 self
             }
 
-            /// What kind of text or bytes it is.
+            /// Sets the MIME type.
             #[must_use]
             pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
                 self.metadata.mime_type = Some(mime_type.into());
                 self
             }
 
-            /// Who it is for and how much it matters.
+            /// Sets the audience and the priority.
             #[must_use]
             pub fn annotations(mut self, annotations: Annotations) -> Self {
                 self.metadata.annotations = Some(annotations);
@@ -73,15 +73,15 @@ macro_rules! describes_itself {
                 self
             }
 
-            /// Permissions that a caller needs, all of them, to see and to read it.
+            /// Adds permissions. A caller needs all of them to see and to read the resource.
             #[must_use]
             pub fn permissions<P: Into<String>>(mut self, permissions: impl IntoIterator<Item = P>) -> Self {
                 self.metadata.permissions.extend(permissions.into_iter().map(Into::into));
                 self
             }
 
-            /// Sets any member of the definition, byte for byte: one that is there is replaced, a new one comes
-            /// last.
+            /// Sets any member of the definition, byte for byte. An existing member is replaced in
+            /// place, a new one is appended.
             #[must_use]
             pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
                 self.metadata.overrides.set(key, json::to_raw(value));

@@ -1,5 +1,5 @@
-//! JSON Schemas out of Rust types: valid under Draft 07, with an object at the root. The schemas of forms, which
-//! follow narrower rules, are in `schema/form.rs`.
+//! JSON Schemas derived from Rust types: valid under Draft 07, with an object at the root. Form
+//! schemas have stricter rules and are in `schema/form.rs`.
 
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
@@ -13,8 +13,8 @@ mod form;
 
 pub(crate) use form::form_schema;
 
-/// The schema of a tool's arguments. Arguments are always an object, so a type that is none accepts any object
-/// here and complains when it reads them.
+/// Returns the input schema of a tool. Arguments are always an object, so a type that is not an
+/// object accepts any object here and fails when the arguments are parsed.
 pub(crate) fn input_schema<T: JsonSchema>() -> Raw {
     let schema = root_schema::<T>(settings().for_deserialize());
     if schema.get("type").is_some_and(|kind| kind == "null") {
@@ -23,25 +23,25 @@ pub(crate) fn input_schema<T: JsonSchema>() -> Raw {
     if is_object(&schema, &schema) { raw::to_raw(&ensure_object_type(schema)) } else { any_input_schema() }
 }
 
-/// The schema of arguments that nobody described: any object.
+/// Returns the input schema of a tool that accepts any object.
 pub(crate) fn any_input_schema() -> Raw {
     raw::to_raw(&json!({"type": "object"}))
 }
 
-/// The schema of the arguments of a tool that has none.
+/// Returns the input schema of a tool without parameters.
 pub(crate) fn empty_input_schema() -> Raw {
     raw::to_raw(&json!({"type": "object", "properties": {}}))
 }
 
-/// The schema of a tool's structured result, which clients of most versions want to be an object: anything else
-/// is put under `result`.
+/// Returns the output schema of a tool. Most protocol versions require an object, so the schema of
+/// any other type is placed under `result`.
 pub(crate) fn output_schema<T: JsonSchema>() -> OutputSchema {
     let mut schema = root_schema::<T>(settings().for_serialize());
     if is_object(&schema, &schema) {
         return OutputSchema::Object(raw::to_raw(&ensure_object_type(schema)));
     }
     let mut wrapped = Map::new();
-    // References point at the root, so what they lead to must stay there.
+    // References are relative to the root, so their definitions must stay there.
     for key in ["$schema", "definitions"] {
         if let Some(value) = schema.shift_remove(key) {
             wrapped.insert(key.to_owned(), value);
@@ -52,12 +52,13 @@ pub(crate) fn output_schema<T: JsonSchema>() -> OutputSchema {
     OutputSchema::Wrapped(raw::to_raw(&ensure_object_type(wrapped)))
 }
 
-/// Formats that only Rust knows (`uint32`, `double`) are left out: strict clients refuse them.
+/// Formats that exist only in Rust (`uint32`, `double`) are removed, because strict clients reject
+/// them.
 fn settings() -> SchemaSettings {
     SchemaSettings::draft07().with_transform(RestrictFormats::default())
 }
 
-/// The schema of the type, without the title that is only the type's name.
+/// Returns the schema of a type. A title that only repeats the name of the type is removed.
 fn root_schema<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     let members = schema.ensure_object();
@@ -67,7 +68,7 @@ fn root_schema<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> {
     std::mem::take(members)
 }
 
-/// Whether everything that fits the schema is an object.
+/// Returns whether every value that matches the schema is an object.
 fn is_object(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
     let inside = |schema: &Value| schema.as_object().is_some_and(|schema| is_object(schema, root));
     let any = |key: &str| schema.get(key).and_then(Value::as_array).filter(|list| !list.is_empty());
@@ -82,22 +83,22 @@ fn is_object(schema: &Map<String, Value>, root: &Map<String, Value>) -> bool {
     }
 }
 
-/// Says at the root that it is an object, as clients want it, and always lists its properties.
+/// Declares an object at the root and lists its properties, as clients expect.
 fn ensure_object_type(mut schema: Map<String, Value>) -> Map<String, Value> {
-    let mut said = Map::new();
+    let mut object = Map::new();
     if let Some(dialect) = schema.shift_remove("$schema") {
-        said.insert("$schema".to_owned(), dialect);
+        object.insert("$schema".to_owned(), dialect);
     }
     schema.shift_remove("type");
-    said.insert("type".to_owned(), json!("object"));
+    object.insert("type".to_owned(), json!("object"));
     let bare = !["properties", "additionalProperties", "oneOf", "anyOf", "allOf", "$ref"]
         .iter()
         .any(|key| schema.contains_key(*key));
     if bare {
-        said.insert("properties".to_owned(), json!({}));
+        object.insert("properties".to_owned(), json!({}));
     }
-    said.extend(schema);
-    said
+    object.extend(schema);
+    object
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Resource templates: a family of addresses, with code that reads any of them.
+//! Resource templates: sets of URIs with one handler.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,19 @@ use crate::error::ToolError;
 use crate::resource_metadata::ResourceMetadata;
 use crate::values::Values;
 
-/// A family of addresses that callers can read.
+/// A set of URIs, described by a URI template (RFC 6570), that clients can read.
+///
+/// ```
+/// use toolyard_sdk::{ResourceTemplate, ToolError};
+///
+/// let users = ResourceTemplate::new("demo://users/{id}", "users", |values, _ctx| async move {
+///     match values.text("id") {
+///         "1" => Ok("Ada"),
+///         id => Err(ToolError::not_found(format!("user {id}"))),
+///     }
+/// })
+/// .complete_from("id", ["1"]);
+/// ```
 #[derive(Clone)]
 pub struct ResourceTemplate {
     template: String,
@@ -27,8 +39,8 @@ type TemplateHandler =
     Arc<dyn Fn(Values, Context) -> BoxFuture<'static, Result<Vec<Contents>, ToolError>> + Send + Sync>;
 
 impl ResourceTemplate {
-    /// The addresses that this URI template (RFC 6570) makes, and the code that reads one with those values.
-    /// Values at which there is nothing answer [`ToolError::not_found`].
+    /// Creates a template. The function receives the values of the variables and returns
+    /// [`ToolError::not_found`] if there is no resource for them.
     pub fn new<F, Fut, C>(template: impl Into<String>, name: impl Into<String>, read: F) -> Self
     where
         F: Fn(Values, Context) -> Fut + Send + Sync + 'static,
@@ -50,7 +62,8 @@ impl ResourceTemplate {
         }
     }
 
-    /// Suggests values for a variable. The code gets what was typed so far and the other values that are known.
+    /// Completes a variable with a function. It receives the text typed so far and the other known
+    /// values.
     #[must_use]
     pub fn complete<F, Fut>(mut self, variable: impl Into<String>, suggest: F) -> Self
     where
@@ -61,7 +74,7 @@ impl ResourceTemplate {
         self
     }
 
-    /// Suggests those of a fixed list of values that begin with what was typed.
+    /// Completes a variable from a fixed list, by prefix and ignoring case.
     #[must_use]
     pub fn complete_from<V: Into<String>>(
         mut self,
@@ -72,12 +85,12 @@ impl ResourceTemplate {
         self
     }
 
-    /// The template itself.
+    /// Returns the URI template.
     pub fn template(&self) -> &str {
         &self.template
     }
 
-    /// The values that make this address, if it is one of the family.
+    /// Returns the values of the variables if the template matches the URI.
     pub(crate) fn match_uri(&self, uri: &str) -> Option<Values> {
         Some(self.matcher.extract_values(uri)?.into_iter().collect())
     }

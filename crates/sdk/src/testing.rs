@@ -1,5 +1,28 @@
-//! Testing tools: a call goes through a real yard, so that schema errors, permissions, hooks, progress and
-//! questions are all there, and comes back as a [`TestReport`].
+//! Tests for tools without a client. A call goes through a real yard, with schema validation,
+//! permissions, hooks, progress and questions, and returns a [`TestReport`].
+//!
+//! ```
+//! use toolyard_sdk::testing::TestCaller;
+//! use toolyard_sdk::{Context, ElicitResult, Tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Person {
+//!     name: String,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let greet = Tool::new("greet", |ctx: Context| async move {
+//!     match ctx.elicit::<Person>("person", "What is your name?").await? {
+//!         ElicitResult::Accepted(person) => Ok(format!("Hello, {}!", person.name)),
+//!         _ => Ok("Hello!".to_owned()),
+//!     }
+//! });
+//! let answer = serde_json::json!({"action": "accept", "content": {"name": "Ada"}});
+//! let report = TestCaller::new().answer("person", answer).call(greet, serde_json::json!({})).await;
+//! assert_eq!(report.text(), "Hello, Ada!");
+//! # }
+//! ```
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,24 +31,44 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
+pub use toolyard_hub::LogLine;
 use toolyard_hub::{
     CallContext, CallRequest, CallTarget, CallerChannel, CallerUpdate, ClientCapabilities, ClientSession,
-    Deadline, ErrorKind, HubError, LogLevel, LogLine, Outcome, Permissions, Principal, Progress, Question,
+    Deadline, ErrorKind, HubError, LogLevel, Outcome, Permissions, Principal, Progress, Question,
     QuestionBatch, Raw, Yard, json,
 };
+pub use toolyard_serve::testing::{RestApp, RestResponse};
 
 use crate::native::NativeSource;
 use crate::tool::Tool;
 
-/// How long a call in a test may take.
+/// The deadline of a call in a test.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Calls a tool with these arguments, for somebody who may do everything and answers no questions.
+/// Calls a tool as a caller with all permissions that answers no questions.
+///
+/// ```
+/// use toolyard_sdk::{ErrorKind, Tool, testing};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Square {
+///     #[schemars(range(max = 100))]
+///     number: u32,
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let square = || Tool::new("square", |p: Square| async move { Ok((p.number * p.number).to_string()) });
+/// assert_eq!(testing::call(square(), serde_json::json!({"number": 7})).await.text(), "49");
+/// let report = testing::call(square(), serde_json::json!({"number": 101})).await;
+/// assert_eq!(report.error_kind(), Some(ErrorKind::InvalidArguments));
+/// # }
+/// ```
 pub async fn call(tool: Tool, arguments: impl Serialize) -> TestReport {
     TestCaller::new().call(tool, arguments).await
 }
 
-/// Somebody who calls tools in a test.
+/// A caller of tools in a test.
 #[derive(Debug, Clone)]
 pub struct TestCaller {
     permissions: Permissions,
@@ -36,20 +79,20 @@ pub struct TestCaller {
     session: Option<ClientSession>,
 }
 
-/// What came of a call, and what happened on the way.
+/// The outcome of a call, and everything the tool sent before it.
 #[derive(Debug)]
 pub struct TestReport {
-    /// The result, or why there is none.
+    /// The result, or the error if there is no result.
     pub outcome: Result<Outcome, HubError>,
-    /// Every report of progress, in order.
+    /// All progress reports, in order.
     pub progress: Vec<Progress>,
-    /// Every piece that was streamed, in order.
+    /// All partial results, in order.
     pub chunks: Vec<Value>,
-    /// Every log line, in order.
+    /// All log messages, in order.
     pub log: Vec<LogLine>,
-    /// Every question, in order, whether it was answered or not.
+    /// All questions, in order, whether answered or not.
     pub questions: Vec<Question>,
-    /// Every permission to hang up and come back, in order.
+    /// The retry times of all pauses, in order. See [`Context::pause`](crate::Context::pause).
     pub pauses: Vec<Duration>,
 }
 
@@ -60,8 +103,8 @@ impl Default for TestCaller {
 }
 
 impl TestCaller {
-    /// Somebody who may do everything, reads every log line, and can answer every kind of question once there
-    /// are answers.
+    /// Creates a caller with all permissions and all client capabilities that receives every log
+    /// message.
     pub fn new() -> Self {
         let capabilities = ClientCapabilities {
             elicit_form: true,
@@ -80,59 +123,59 @@ impl TestCaller {
         }
     }
 
-    /// Leaves the caller with these permissions and no others.
+    /// Replaces the permissions of the caller.
     #[must_use]
     pub fn permissions<P: Into<String>>(mut self, permissions: impl IntoIterator<Item = P>) -> Self {
         self.permissions = Permissions::Only(permissions.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Leaves the caller with these abilities and no others.
+    /// Replaces the capabilities of the client.
     #[must_use]
-    pub fn capabilities(mut self, abilities: ClientCapabilities) -> Self {
-        self.capabilities = abilities;
+    pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
+        self.capabilities = capabilities;
         self
     }
 
-    /// Answers the question of this key, once. A second answer to the same key is for the second time it is
-    /// asked. A question without an answer fails the call.
+    /// Adds the answer to one question with this key. Add a second answer for a question that is
+    /// asked twice. A question without an answer fails the call.
     #[must_use]
     pub fn answer(mut self, key: impl Into<String>, answer: impl Serialize) -> Self {
         self.answers.push((key.into(), json::to_raw(&answer)));
         self
     }
 
-    /// Cancels the call when this token is cancelled.
+    /// Cancels the call when this token is canceled.
     #[must_use]
     pub fn cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// Sends metadata along.
+    /// Sends this `_meta` object with the call.
     #[must_use]
     pub fn meta(mut self, meta: impl Serialize) -> Self {
         self.meta = Some(json::to_raw(&meta));
         self
     }
 
-    /// Calls as the client of this session.
+    /// Makes the call as part of this client session.
     #[must_use]
     pub fn session(mut self, session: ClientSession) -> Self {
         self.session = Some(session);
         self
     }
 
-    /// Calls a tool with these arguments.
+    /// Calls a tool.
     pub async fn call(self, tool: Tool, arguments: impl Serialize) -> TestReport {
-        let what =
+        let target =
             CallTarget::Tool { name: tool.name().to_owned(), arguments: Some(json::to_raw(&arguments)) };
         let yard = Yard::with_sources([NativeSource::new("test").tool(tool).into_source()]);
-        self.request(&yard, what).await
+        self.request(&yard, target).await
     }
 
-    /// Asks a yard for anything: a tool, a resource, a prompt, a completion.
-    pub async fn request(self, yard: &Arc<Yard>, what: CallTarget) -> TestReport {
+    /// Sends a request for a tool, a resource, a prompt or a completion to a yard.
+    pub async fn request(self, yard: &Arc<Yard>, target: CallTarget) -> TestReport {
         let (client, updates) = CallerChannel::new(self.capabilities.clone());
         let request = CallRequest {
             deadline: Deadline::after(TIME),
@@ -140,7 +183,7 @@ impl TestCaller {
             meta: self.meta.clone(),
             context: CallContext { client_session: self.session.clone(), ..CallContext::default() },
             client,
-            ..CallRequest::new(what, Principal::new("test", self.permissions.clone()))
+            ..CallRequest::new(target, Principal::new("test", self.permissions.clone()))
         };
         self.collect_report(yard.call(request), updates).await
     }
@@ -180,13 +223,13 @@ impl TestReport {
         }
     }
 
-    /// The result object; `null` if there is none.
+    /// Returns the result object, or `null` if the call failed without one.
     pub fn body(&self) -> Value {
         let body = self.outcome.as_ref().ok().map(|outcome| outcome.body.get());
         body.and_then(|body| serde_json::from_str(body).ok()).unwrap_or_default()
     }
 
-    /// The texts of the result, one per line.
+    /// Returns the text blocks of the result joined by newlines.
     pub fn text(&self) -> String {
         let body = self.body();
         let blocks = body.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -194,17 +237,17 @@ impl TestReport {
         texts.join("\n")
     }
 
-    /// The structured result; `null` if there is none.
+    /// Returns the structured result, or `null` if the result has only content.
     pub fn structured(&self) -> Value {
         self.body().get("structuredContent").cloned().unwrap_or_default()
     }
 
-    /// Whether the tool answered that it failed.
+    /// Returns whether the tool reported a failure.
     pub fn is_failed(&self) -> bool {
         self.outcome.as_ref().is_ok_and(|outcome| outcome.failed)
     }
 
-    /// The kind of error, if there is no result.
+    /// Returns the kind of the error if there is no result.
     pub fn error_kind(&self) -> Option<ErrorKind> {
         self.outcome.as_ref().err().map(HubError::kind)
     }
@@ -217,7 +260,7 @@ impl TestReport {
             CallerUpdate::Pause(pause) => self.pauses.push(pause.retry),
             CallerUpdate::Ask(QuestionBatch { questions, reply }) => {
                 let answered = questions.iter().map(|question| take_answer(answers, &question.key)).collect();
-                // A call that stopped waiting needs no answer.
+                // A call that has stopped waiting does not need the answer.
                 let _ = reply.send(answered);
                 self.questions.extend(questions);
             }
@@ -227,6 +270,6 @@ impl TestReport {
 
 fn take_answer(answers: &mut Vec<(String, Raw)>, key: &str) -> Result<(String, Raw), HubError> {
     let at = answers.iter().position(|(name, _)| name == key);
-    let none = || HubError::new(ErrorKind::Cancelled, format!("the test has no answer for {key}"));
+    let none = || HubError::new(ErrorKind::Cancelled, format!("the test has no answer for `{key}`"));
     at.map(|at| answers.remove(at)).ok_or_else(none)
 }

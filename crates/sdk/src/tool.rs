@@ -1,5 +1,5 @@
-//! A tool: what it is called, what it says about itself, and the code behind it. How its definition is written
-//! down is in `tool/definition.rs`.
+//! A tool: its name, its metadata and its handler. Its definition is written in
+//! `tool/definition.rs`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use crate::schema;
 
 mod definition;
 
-/// A tool, ready to be registered with a [`crate::NativeSource`].
+/// A tool for a [`NativeSource`](crate::NativeSource).
 ///
-/// `#[tool]` makes one out of a function. A closure can be one too, and may hold on to state:
+/// The attribute [`tool`](macro@crate::tool) creates one from a function. Use [`Tool::new`] for a
+/// closure that owns state:
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +32,7 @@ mod definition;
 ///     let number = counter.fetch_add(1, Ordering::Relaxed);
 ///     async move { Ok(number.to_string()) }
 /// })
-/// .description("Counts up.");
+/// .description("Returns the next number.");
 /// ```
 #[derive(Clone)]
 pub struct Tool {
@@ -55,7 +56,7 @@ type ToolHandler = Arc<
 >;
 
 impl Tool {
-    /// A tool of this name. Its schemas come from the types of the function.
+    /// Creates a tool with this name. The schemas are derived from the types of the function.
     pub fn new<Args, H: Handler<Args>>(name: impl Into<String>, handler: H) -> Self {
         let run = move |arguments, context, schema: Arc<OutputSchema>| {
             let output = handler.run(arguments, context);
@@ -65,8 +66,17 @@ impl Tool {
         Self::with(name.into(), H::input_schema(), H::Output::output_schema(), Arc::new(run))
     }
 
-    /// A tool that gets its arguments as the JSON text they arrived as, and whose result object goes back
-    /// untouched. It accepts any object until [`Tool::input_schema`] says otherwise.
+    /// Creates a tool that receives its arguments as unparsed JSON and whose result object is sent
+    /// unchanged. It accepts any object unless you set [`Tool::input_schema`].
+    ///
+    /// ```
+    /// use serde_json::value::RawValue;
+    /// use toolyard_sdk::{Context, Raw, Tool};
+    ///
+    /// let echo = Tool::raw("echo", |arguments: Raw, _ctx: Context| async move {
+    ///     Ok(RawValue::from_string(format!(r#"{{"content":[],"structuredContent":{arguments}}}"#))?)
+    /// });
+    /// ```
     pub fn raw<F, Fut>(name: impl Into<String>, handler: F) -> Self
     where
         F: Fn(Raw, Context) -> Fut + Send + Sync + 'static,
@@ -98,69 +108,71 @@ impl Tool {
         }
     }
 
-    /// The name by which it is called.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The version that was set, if one was.
+    /// Returns the version, if one is set.
     pub(crate) fn declared_version(&self) -> Option<&str> {
         self.metadata.get("version")?.as_str()
     }
 
-    /// A name for people.
+    /// Sets the display name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// What it does, for people and for models.
+    /// Sets the description, which users and models read.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
         self
     }
 
-    /// Permissions that a caller needs, all of them, to see and to call it.
+    /// Adds permissions. A caller needs all of them to see and to call the tool.
     #[must_use]
     pub fn permissions<P: Into<String>>(mut self, permissions: impl IntoIterator<Item = P>) -> Self {
         self.permissions.extend(permissions.into_iter().map(Into::into));
         self
     }
 
-    /// Code to run around each call, after what was added before it.
+    /// Adds hooks that run around each call, after those added before.
     #[must_use]
     pub fn hooks(mut self, hooks: Arc<dyn Hooks>) -> Self {
         self.hooks.push(hooks);
         self
     }
 
-    /// Says that it changes nothing, or that it does.
+    /// Sets the annotation `readOnlyHint`: whether the tool leaves its environment unchanged.
     #[must_use]
     pub fn read_only(self, hint: bool) -> Self {
         self.annotation("readOnlyHint", &hint)
     }
 
-    /// Says that it may destroy something, or that it only adds.
+    /// Sets the annotation `destructiveHint`: whether the tool may delete or overwrite data.
     #[must_use]
     pub fn destructive(self, hint: bool) -> Self {
         self.annotation("destructiveHint", &hint)
     }
 
-    /// Says whether calling it again with the same arguments does nothing more.
+    /// Sets the annotation `idempotentHint`: whether repeating a call with the same arguments has
+    /// no further effect.
     #[must_use]
     pub fn idempotent(self, hint: bool) -> Self {
         self.annotation("idempotentHint", &hint)
     }
 
-    /// Says whether it deals with the world outside, as a web search does.
+    /// Sets the annotation `openWorldHint`: whether the tool interacts with external systems, such
+    /// as a web search.
     #[must_use]
     pub fn open_world(self, hint: bool) -> Self {
         self.annotation("openWorldHint", &hint)
     }
 
-    /// Sets any annotation, as the protocol spells it.
+    /// Sets any annotation by its protocol name.
     #[must_use]
     pub fn annotation<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
         self.annotations.set(key, json::to_raw(value));
@@ -174,68 +186,69 @@ impl Tool {
         self
     }
 
-    /// The version of the tool.
+    /// Sets the version, a semantic version such as `1.2.0`.
     #[must_use]
     pub fn version(self, version: &str) -> Self {
         self.metadata("version", version)
     }
 
-    /// Who wrote it.
+    /// Sets the author.
     #[must_use]
     pub fn author(self, author: &str) -> Self {
         self.metadata("author", author)
     }
 
-    /// What kind of tool it is.
+    /// Sets the category.
     #[must_use]
     pub fn category(self, category: &str) -> Self {
         self.metadata("category", category)
     }
 
-    /// Words to find it by.
+    /// Sets the tags, which search uses.
     #[must_use]
     pub fn tags<T: Into<String>>(self, tags: impl IntoIterator<Item = T>) -> Self {
         let tags: Vec<String> = tags.into_iter().map(Into::into).collect();
         self.metadata("tags", tags)
     }
 
-    /// The version that this one takes the place of: whoever still asks for that one is told that it is deprecated.
+    /// Marks an older version of this tool as deprecated. Calls to that version still work.
     #[must_use]
     pub fn deprecates(self, version: &str) -> Self {
         self.metadata("deprecates", version)
     }
 
-    /// Sets any metadata; `custom` is the place for what only your readers know.
+    /// Sets any metadata. Use the key `custom` for metadata of your own.
     #[must_use]
     pub fn metadata(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.metadata.insert(key.to_owned(), value.into());
         self
     }
 
-    /// Shows this input schema, byte for byte, instead of the generated one. Calls are checked against it.
+    /// Replaces the derived input schema with this one, byte for byte. Calls are validated against
+    /// it.
     #[must_use]
     pub fn input_schema<T: Serialize + ?Sized>(mut self, schema: &T) -> Self {
         self.input_schema = json::to_raw(schema);
         self
     }
 
-    /// Shows this output schema, byte for byte, instead of the generated one. Structured results then go out as
-    /// they are, never under `result`.
+    /// Replaces the derived output schema with this one, byte for byte. Structured results are then
+    /// sent unchanged and never placed under `result`.
     #[must_use]
     pub fn output_schema<T: Serialize + ?Sized>(mut self, schema: &T) -> Self {
         self.output_schema = Arc::new(OutputSchema::Object(json::to_raw(schema)));
         self
     }
 
-    /// Sets any member of the definition, byte for byte: one that is there is replaced, a new one comes last.
+    /// Sets any member of the definition, byte for byte. An existing member is replaced in place, a
+    /// new one is appended.
     #[must_use]
     pub fn definition_member<T: Serialize + ?Sized>(mut self, key: &str, value: &T) -> Self {
         self.overrides.set(key, json::to_raw(value));
         self
     }
 
-    /// Shows this definition, byte for byte, instead of the one that would be written. The tool's name is then
-    /// the one in there.
+    /// Replaces the complete definition, byte for byte. The tool takes its name from it.
     #[must_use]
     pub fn definition<T: Serialize + ?Sized>(mut self, definition: &T) -> Self {
         let definition = json::to_raw(definition);

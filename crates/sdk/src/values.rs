@@ -1,25 +1,25 @@
-//! Named texts: the arguments of a prompt, the values of a template, what a form already holds.
+//! Named strings: the arguments of a prompt or the variables of a resource template.
 
 use std::collections::HashMap;
 
-/// Texts by name.
+/// The arguments of a prompt or the variables of a resource template, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Values {
     values: HashMap<String, String>,
 }
 
 impl Values {
-    /// The value of that name, if there is one.
+    /// Returns the value with this name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
 
-    /// The value of that name, or the empty text. Required arguments are always there.
+    /// Returns the value with this name, or an empty string. Required arguments are always present.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).unwrap_or_default()
     }
 
-    /// Whether there are no values at all.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

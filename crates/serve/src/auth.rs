@@ -1,5 +1,5 @@
-//! The door: who may come in. Host and Origin first, because a browser can be made to send anything else;
-//! then the token. Behind it every request carries a principal.
+//! Authentication middleware. It checks Host and Origin first, because a web page can make a
+//! browser send anything else, and then the token. Every request that passes carries a principal.
 
 use std::sync::Arc;
 
@@ -35,26 +35,28 @@ pub use self::jwt::{JwtIssuer, permissions};
 pub(crate) use self::rejection::{ErrorFormat, RejectionReason};
 pub use self::tokens::{BearerCredentials, BearerToken, BearerTokenStore};
 
-/// Metadata for clients that look for a way in; public.
+/// Path prefix of the public metadata from which clients learn how to authenticate.
 pub(crate) const WELL_KNOWN: &str = "/.well-known/";
 
-/// What the door obeys.
+/// Settings of the authentication middleware.
 #[derive(Debug, Clone)]
 pub struct ServeAuthSettings {
     pub auth: Auth,
-    /// Host names, beside the loopback ones, under which this server is reached.
+    /// Accepted host names in addition to the loopback names.
     pub hosts: Vec<String>,
-    /// Origins whose pages may use this server, beside its own; with tokens, also beside loopback ones.
+    /// Origins whose pages may use this server, in addition to its own origin and, with tokens, to
+    /// loopback origins.
     pub origins: Vec<String>,
 }
 
+/// How callers authenticate.
 #[derive(Debug, Clone)]
 pub enum Auth {
-    /// Everybody who can reach the address is this principal. Only for loopback addresses.
+    /// Every caller is this principal, without a token. Only allowed on loopback addresses.
     None(Principal),
-    /// Whoever has one of these.
+    /// A fixed list of bearer tokens.
     Tokens(Vec<BearerToken>),
-    /// Whoever has a key of this ring, which may change.
+    /// A store of bearer tokens and JWT issuers that can be replaced while the server runs.
     TokenStore(BearerTokenStore),
 }
 
@@ -63,7 +65,8 @@ pub(crate) struct Authenticator {
     policy: AuthPolicy,
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// On a loopback address only loopback names lead here; anything else is a rebound name.
+    /// Whether the server listens on a loopback address. Other host names are then the result of
+    /// DNS rebinding.
     loopback: bool,
 }
 
@@ -73,26 +76,26 @@ enum AuthPolicy {
     TokenStore(BearerTokenStore),
 }
 
-/// Somebody whom Host and Origin say nothing against.
+/// The credential of a request that passed the Host and Origin checks.
 enum RequestCredential<'a> {
-    /// Where they go everybody may go.
+    /// The path is public and needs no credential.
     Public,
     Known(Principal),
-    /// With this token.
+    /// A bearer token and the store to look it up in.
     Bearer(&'a str, &'a BearerTokenStore),
 }
 
 impl Authenticator {
     pub(crate) fn new(settings: ServeAuthSettings, loopback: bool) -> Arc<Self> {
         let ServeAuthSettings { auth, hosts, origins } = settings;
-        let lock = match auth {
+        let policy = match auth {
             Auth::None(principal) => AuthPolicy::Open(principal),
             Auth::Tokens(tokens) => {
                 AuthPolicy::TokenStore(BearerTokenStore::new(BearerCredentials { tokens, jwt: None }))
             }
-            Auth::TokenStore(keyring) => AuthPolicy::TokenStore(keyring),
+            Auth::TokenStore(store) => AuthPolicy::TokenStore(store),
         };
-        Arc::new(Self { policy: lock, hosts, origins, loopback })
+        Arc::new(Self { policy, hosts, origins, loopback })
     }
 
     async fn authenticate(
@@ -103,7 +106,7 @@ impl Authenticator {
         match self.extract_credential(headers, path)? {
             RequestCredential::Public => Ok(None),
             RequestCredential::Known(principal) => Ok(Some(principal)),
-            RequestCredential::Bearer(token, keyring) => keyring.authenticate(token).await.map(Some),
+            RequestCredential::Bearer(token, store) => store.authenticate(token).await.map(Some),
         }
     }
 
@@ -122,24 +125,25 @@ impl Authenticator {
         if PUBLIC.contains(&path) || path.starts_with(ASSETS) || path.starts_with(WELL_KNOWN) {
             return Ok(RequestCredential::Public);
         }
-        let keyring = match &self.policy {
+        let store = match &self.policy {
             AuthPolicy::Open(principal) => return Ok(RequestCredential::Known(principal.clone())),
-            AuthPolicy::TokenStore(keyring) => keyring,
+            AuthPolicy::TokenStore(store) => store,
         };
         match bearer(headers) {
-            Some(token) => Ok(RequestCredential::Bearer(token, keyring)),
-            // A browser cannot set the header there: the token comes in another way, and is looked at behind.
+            Some(token) => Ok(RequestCredential::Bearer(token, store)),
+            // A browser cannot set this header on a WebSocket. The control socket accepts the token
+            // in other ways and checks it itself.
             None if path == CONTROL => Ok(RequestCredential::Public),
             None => Err(RejectionReason::TokenMissing),
         }
     }
 
-    /// Somebody who stays for long, and has to prove who they are again and again.
+    /// Returns the credentials of a long-lived connection, which are checked repeatedly.
     fn connection_credentials(&self, headers: &HeaderMap) -> ConnectionCredentials {
         ConnectionCredentials::new(self.policy.clone(), bearer(headers).map(ToOwned::to_owned))
     }
 
-    /// A stream of events stays open only for as long as the token that opened it is good.
+    /// Makes an event stream end when the token that opened it is no longer valid.
     fn recheck(
         &self,
         response: Response<Body>,
@@ -151,22 +155,22 @@ impl Authenticator {
             return response;
         }
         let token = token.and_then(parse_bearer).map(ToOwned::to_owned);
-        let visitor = ConnectionCredentials::new(self.policy.clone(), token);
-        response.map(|body| Body::new(RecheckedBody::new(body, visitor, principal, kind)))
+        let credentials = ConnectionCredentials::new(self.policy.clone(), token);
+        response.map(|body| Body::new(RecheckedBody::new(body, credentials, principal, kind)))
     }
 
-    /// What is said to those who look for a way in, if it is theirs to know.
+    /// Returns the authentication metadata at `path`, if there is any.
     fn metadata(&self, headers: &HeaderMap, path: &str) -> Option<Response<Body>> {
-        let AuthPolicy::TokenStore(keyring) = &self.policy else { return None };
-        resource_metadata::metadata(keyring.jwt().as_deref()?, text(headers, header::HOST)?, path)
+        let AuthPolicy::TokenStore(store) = &self.policy else { return None };
+        resource_metadata::metadata(store.jwt().as_deref()?, text(headers, header::HOST)?, path)
     }
 
     fn reject(&self, reason: RejectionReason, headers: &HeaderMap, path: &str) -> AuthRejection {
         let metadata = match &self.policy {
-            AuthPolicy::TokenStore(keyring)
+            AuthPolicy::TokenStore(store)
                 if !matches!(reason, RejectionReason::Host | RejectionReason::Origin) =>
             {
-                keyring
+                store
                     .jwt()
                     .zip(text(headers, header::HOST))
                     .map(|(jwt, host)| resource_metadata::metadata_url(&jwt, host, path))
@@ -182,7 +186,7 @@ impl Authenticator {
         configured || is_loopback(name) || (!self.loopback && self.hosts.is_empty())
     }
 
-    /// The origin of the page that a request comes from, if it is one that the configuration names.
+    /// Returns the origin of a request if the configuration lists it.
     fn allowed_origin(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let named = text(headers, header::ORIGIN).is_some_and(|origin| self.is_configured_origin(origin));
         let host = self.allows_host(text(headers, header::HOST).unwrap_or_default());
@@ -193,8 +197,9 @@ impl Authenticator {
         self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
     }
 
-    /// Whether pages of this origin may use this server. With a token, any page of this machine may: the token is
-    /// what protects. Without one, only the yard's own page and those that the configuration names.
+    /// Returns whether pages of this origin may use this server. If the server requires tokens, any
+    /// page on this machine may, because the token protects the server. Otherwise only the yard's
+    /// own page and the configured origins may.
     fn allows_origin(&self, origin: &str, host: &str) -> bool {
         if self.is_configured_origin(origin) {
             return true;
@@ -209,7 +214,8 @@ impl Authenticator {
     }
 }
 
-/// Whether a page of this origin came from the very address that the request was sent to. This server speaks plain HTTP.
+/// Returns whether the origin is the address that the request was sent to. The scheme is always
+/// `http`, because this server does not terminate TLS.
 fn is_own_origin(origin: &str, host: &str) -> bool {
     let without_default_port = |authority: &str| authority.strip_suffix(":80").unwrap_or(authority).len();
     let Some(authority) = origin.strip_prefix("http://").filter(|authority| !authority.is_empty()) else {
@@ -218,23 +224,23 @@ fn is_own_origin(origin: &str, host: &str) -> bool {
     authority[..without_default_port(authority)].eq_ignore_ascii_case(&host[..without_default_port(host)])
 }
 
-/// The token that a request bears.
+/// Returns the bearer token of a request.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(header::AUTHORIZATION).and_then(parse_bearer)
 }
 
 fn parse_bearer(value: &HeaderValue) -> Option<&str> {
-    let given = value.to_str().ok().and_then(|value| value.split_once(' '));
-    given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token)
+    let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
+    parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token)
 }
 
-/// A header as text; one that is no text counts as empty.
+/// Returns a header as text, or an empty string if the value is not text.
 fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
     headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default())
 }
 
-/// The name in front of a port. Nothing for what is more than that: other readers of addresses would see another name in
-/// `localhost:80@evil.example`.
+/// Returns the name before the port. Returns an empty string if anything else follows, because
+/// other parsers see a different name in `localhost:80@evil.example`.
 fn strip_port(host: &str) -> &str {
     let (name, rest) = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').unwrap_or(("", "")),
@@ -249,44 +255,45 @@ fn is_loopback(name: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Lets a request through with its principal, or turns it away.
+/// Middleware that adds the principal to a request, or rejects it.
 pub(crate) async fn guard(
-    State(door): State<Arc<Authenticator>>,
+    State(authenticator): State<Arc<Authenticator>>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response<Body> {
-    let page = door.allowed_origin(request.headers());
-    let mut response = match page.is_some() && cors::is_preflight(request.method(), request.headers()) {
+    let cors_origin = authenticator.allowed_origin(request.headers());
+    let mut response = match cors_origin.is_some() && cors::is_preflight(request.method(), request.headers())
+    {
         true => cors::preflight_response(request.headers()),
-        false => authenticate_and_run(&door, &mut request, next).await,
+        false => authenticate_and_run(&authenticator, &mut request, next).await,
     };
-    if let Some(origin) = page {
+    if let Some(origin) = cors_origin {
         cors::allow_origin(&mut response, origin);
     }
     response
 }
 
 async fn authenticate_and_run(
-    door: &Authenticator,
+    authenticator: &Authenticator,
     request: &mut Request<Body>,
     next: Next,
 ) -> Response<Body> {
     let mut request = std::mem::take(request);
     if request.uri().path() == CONTROL {
-        let visitor = door.connection_credentials(request.headers());
-        request.extensions_mut().insert(visitor);
+        let credentials = authenticator.connection_credentials(request.headers());
+        request.extensions_mut().insert(credentials);
     }
     let (headers, path) = (request.headers(), request.uri().path());
     let connection = request.extensions().get::<Arc<ConnectionState>>();
     if connection.is_some_and(|connection| connection.is_reserved()) && !HEALTH.contains(&path) {
-        return door.reject(RejectionReason::Connections, headers, path).into_response();
+        return authenticator.reject(RejectionReason::Connections, headers, path).into_response();
     }
-    let admitted = door.authenticate(headers, path).await;
+    let admitted = authenticator.authenticate(headers, path).await;
     if let Some(connection) = connection {
         match &admitted {
             Ok(Some(_)) => connection.mark_authenticated(),
             Ok(None) | Err(_) if !has_room_for_client(connection, headers) => {
-                return door.reject(RejectionReason::Connections, headers, path).into_response();
+                return authenticator.reject(RejectionReason::Connections, headers, path).into_response();
             }
             Ok(None) | Err(_) => {}
         }
@@ -297,17 +304,17 @@ async fn authenticate_and_run(
             let token = headers.get(header::AUTHORIZATION).cloned();
             request.extensions_mut().insert(principal.clone());
             let response = next.run(request).await;
-            door.recheck(response, principal, token.as_ref(), kind)
+            authenticator.recheck(response, principal, token.as_ref(), kind)
         }
-        Ok(None) => match door.metadata(headers, path) {
+        Ok(None) => match authenticator.metadata(headers, path) {
             Some(metadata) => metadata,
             None => next.run(request).await,
         },
-        Err(reason) => door.reject(reason, headers, path).into_response(),
+        Err(reason) => authenticator.reject(reason, headers, path).into_response(),
     }
 }
 
-/// Whether there is room for one more connection of the client that a trusted proxy names.
+/// Returns whether the client that a trusted proxy names may open one more connection.
 fn has_room_for_client(connection: &ConnectionState, headers: &HeaderMap) -> bool {
     let Some(proxies) = connection.trusted_proxies() else { return true };
     if !proxies.contains(connection.peer()) {

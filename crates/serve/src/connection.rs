@@ -1,6 +1,7 @@
-//! One TCP connection as hyper sees it. It ends when its other side stops reading, because a client that never reads must
-//! not hold memory forever; and where an answer went out before the whole request was read, it is closed slowly, so that
-//! the client can still read that answer.
+//! One TCP connection as hyper sees it. It ends when the client stops reading, because a client
+//! that never reads must not hold memory forever. If a response was sent before the whole request
+//! was read, the connection lingers before it closes, so that the client can still read the
+//! response.
 
 use std::io;
 use std::pin::Pin;
@@ -14,9 +15,10 @@ use tokio::time::{Instant, Sleep};
 
 use crate::connections::ConnectionState;
 
-/// How long a write may wait for the other side.
+/// How long a write may wait for the client.
 const STALLED: Duration = Duration::from_secs(60);
-/// How much of a refused request is read and thrown away, for how long in all, and for how long without a byte.
+/// How much of a rejected request is read and discarded, for how long in total, and for how long
+/// without receiving a byte.
 const LINGER_BYTES: usize = 64 * 1024 * 1024;
 const LINGER_TIME: Duration = Duration::from_secs(10);
 const LINGER_SILENCE: Duration = Duration::from_secs(2);
@@ -29,7 +31,8 @@ pub(crate) struct TcpConnection {
     linger: Option<Linger>,
 }
 
-/// Closing with unread bytes resets the connection, and a reset destroys what the client has not read yet.
+/// Reading and discarding before a close. Closing with unread bytes resets the connection, and a
+/// reset discards data that the client has not read yet.
 #[derive(Debug)]
 struct Linger {
     until: Instant,
@@ -63,7 +66,7 @@ impl Linger {
         Self { until: now + LINGER_TIME, left: LINGER_BYTES, timer }
     }
 
-    /// Completes when the client is done, or has had its chance.
+    /// Completes when the client closes the connection or a limit is reached.
     fn poll(&mut self, stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<()> {
         let mut scrap = [0_u8; 16 * 1024];
         while self.left > 0 {

@@ -1,5 +1,6 @@
-//! The open connections, and who has to go when there are too many. Only connections that have not carried an
-//! authenticated request are ever closed to make room; health checks have a reserve of their own.
+//! The open connections, and which of them are evicted when there are too many. Only connections
+//! that have not carried an authenticated request are evicted. Health checks have a reserve of
+//! their own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -13,26 +14,28 @@ use tokio_util::sync::CancellationToken;
 
 use crate::proxy::TrustedProxies;
 
-/// How many connections may be about to close before the listener stops accepting. A listener that accepts faster than it
-/// closes runs out of descriptors, and evicts connections whose request has arrived but is still unread.
+/// Number of closing connections at which the listener stops accepting. A listener that accepts
+/// faster than it closes runs out of file descriptors, and evicts connections whose request has
+/// arrived but is still unread.
 const MOST_CLOSING: usize = 64;
 
-/// How many connections there may be, and how long they may take.
+/// Limits on the number of connections and on their time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectionLimits {
-    /// Connections at once, the reserve not counted.
+    /// Maximum number of connections, not counting the reserve.
     pub total: usize,
-    /// Connections at once that have not carried an authenticated request.
+    /// Maximum number of connections that have not carried an authenticated request.
     pub unauthenticated: usize,
-    /// The same from one IPv4 address or one IPv6 /64 network.
+    /// Maximum number of these from one IPv4 address or one IPv6 /64 network.
     pub unauthenticated_per_address: usize,
-    /// Further connections that only answer health checks.
+    /// Number of additional connections that only answer health checks.
     pub health_reserve: usize,
-    /// How long a client may take to send the head of a request.
+    /// Time limit for sending a request head.
     pub head_time: Duration,
-    /// The same for unauthenticated connections while more than half of their number are open.
+    /// The same limit for unauthenticated connections while more than half of their maximum are
+    /// open.
     pub pressed_head_time: Duration,
-    /// Reverse proxies: the addresses that they forward count instead of their own.
+    /// Reverse proxies. The addresses that they forward are counted instead of their own.
     pub trusted_proxies: TrustedProxies,
 }
 
@@ -51,19 +54,20 @@ impl Default for ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// The same within what the process may have open: a quarter of the file descriptors is for everything else.
+    /// Lowers the limits to three quarters of the file descriptors that the process may open. The
+    /// rest is for everything else.
     pub(crate) fn cap_to_open_files(self, descriptors: Option<u64>) -> Self {
         let Some(descriptors) = descriptors else { return self };
         let room = usize::try_from(descriptors - descriptors / 4).unwrap_or(usize::MAX);
         let total = self.total.min(room.saturating_sub(self.health_reserve)).max(1);
         if total < self.total {
-            tracing::warn!(total, descriptors, "fewer connections are served: raise the limit of open files");
+            tracing::warn!(total, descriptors, "connection limit lowered to fit the open file limit");
         }
         Self { total, unauthenticated: self.unauthenticated.min(total), ..self }
     }
 }
 
-/// What clients are counted by. Whoever has an IPv6 network has all of its addresses.
+/// The address by which clients are counted. One client has all addresses of an IPv6 /64 network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ClientAddress(IpAddr);
 
@@ -82,18 +86,18 @@ impl From<IpAddr> for ClientAddress {
 #[derive(Debug)]
 pub(crate) struct ConnectionTable {
     limits: ConnectionLimits,
-    began: Instant,
+    created: Instant,
     open: Mutex<OpenConnections>,
 }
 
 #[derive(Debug, Default)]
 struct OpenConnections {
-    /// By their number, so that the oldest comes first.
+    /// Connections by ID, oldest first.
     all: BTreeMap<u64, Entry>,
     next: u64,
     unauthenticated: usize,
     reserved: usize,
-    /// Closed to make room, but not gone yet.
+    /// Evicted connections that are not closed yet.
     closing: usize,
     by_address: HashMap<ClientAddress, usize>,
 }
@@ -106,13 +110,13 @@ struct Entry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    /// Counted for this address; `None` is a proxy of which no request has come yet.
+    /// Counted for this address. `None` is a proxy that has not sent a request yet.
     Unauthenticated(Option<ClientAddress>),
     Authenticated,
     Reserved,
 }
 
-/// What is known of one connection while it is open. Dropping the last handle of its task gives its place back.
+/// The state of one open connection. Its task calls [`ConnectionTable::remove`] at the end.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     id: u64,
@@ -120,9 +124,9 @@ pub(crate) struct ConnectionState {
     peer: IpAddr,
     reserved: bool,
     authenticated: AtomicBool,
-    /// Requests being answered.
+    /// Number of requests in progress.
     busy: AtomicUsize,
-    /// In milliseconds since the table was made.
+    /// In milliseconds since the table was created.
     idle_since: AtomicU64,
     body_read: AtomicBool,
     evicted: CancellationToken,
@@ -130,10 +134,10 @@ pub(crate) struct ConnectionState {
 
 impl ConnectionTable {
     pub(crate) fn new(limits: ConnectionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, began: Instant::now(), open: Mutex::default() })
+        Arc::new(Self { limits, created: Instant::now(), open: Mutex::default() })
     }
 
-    /// Takes a connection in; `None` if there is no room for it, not even in the reserve.
+    /// Adds a connection. Returns `None` if there is no room for it, not even in the reserve.
     pub(crate) fn admit(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -173,12 +177,13 @@ impl ConnectionTable {
         }
     }
 
-    /// Whether the listener should stop accepting until evicted connections are gone.
+    /// Returns whether the listener should stop accepting until evicted connections are closed.
     pub(crate) fn is_behind(&self) -> bool {
         self.lock().closing >= MOST_CLOSING
     }
 
-    /// Gives an evicted connection its place back if a request arrived before it was closed. Returns whether one did.
+    /// Adds an evicted connection again if a request arrived before it was closed. Returns whether
+    /// one did.
     pub(crate) fn reinstate(&self, state: &Arc<ConnectionState>) -> bool {
         if state.is_idle() {
             return false;
@@ -198,12 +203,12 @@ impl ConnectionTable {
         true
     }
 
-    /// Whether so many connections are unauthenticated that they are given less time.
+    /// Returns whether more than half of the allowed unauthenticated connections are open.
     pub(crate) fn is_under_pressure(&self) -> bool {
         2 * self.lock().unauthenticated > self.limits.unauthenticated
     }
 
-    /// Closes the unauthenticated connections that have been idle for too long under pressure.
+    /// Under pressure, closes the unauthenticated connections that have been idle for too long.
     pub(crate) fn sweep(&self) {
         let longest = u64::try_from(self.limits.pressed_head_time.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();
@@ -223,7 +228,7 @@ impl ConnectionTable {
         }
     }
 
-    /// How many connections are open, and how many of them are unauthenticated.
+    /// Returns the number of open connections and of unauthenticated connections among them.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let open = self.lock();
         (open.all.len(), open.unauthenticated)
@@ -234,7 +239,7 @@ impl ConnectionTable {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.created.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenConnections> {
@@ -243,7 +248,8 @@ impl ConnectionTable {
 }
 
 impl OpenConnections {
-    /// Whether there is room for one more unauthenticated connection of this address, made by closing idle ones.
+    /// Makes room for one more unauthenticated connection from this address by closing idle ones.
+    /// Returns whether there is room.
     fn make_room(&mut self, limits: &ConnectionLimits, address: Option<ClientAddress>) -> bool {
         let used = address.and_then(|address| self.by_address.get(&address)).copied().unwrap_or(0);
         if used >= limits.unauthenticated_per_address
@@ -261,15 +267,16 @@ impl OpenConnections {
             || self.evict(|class| matches!(class, Class::Unauthenticated(_)))
     }
 
-    /// The address with the most unauthenticated connections. Those make room first, so that a client that opens few is
-    /// not closed before its request is read, however long that takes.
+    /// Returns the address with the most unauthenticated connections. They are evicted first, so
+    /// that a client with few connections is not evicted before its request is read, however long
+    /// that takes.
     fn busiest_address(&self) -> Option<ClientAddress> {
         self.by_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address)
     }
 
-    /// Closes the oldest idle connection of such a class; false if there is none.
-    fn evict(&mut self, wanted: impl Fn(Class) -> bool) -> bool {
-        let oldest = self.all.iter().find(|(_, entry)| wanted(entry.class) && entry.state.is_idle());
+    /// Closes the oldest idle connection whose class matches. Returns whether there was one.
+    fn evict(&mut self, matches_class: impl Fn(Class) -> bool) -> bool {
+        let oldest = self.all.iter().find(|(_, entry)| matches_class(entry.class) && entry.state.is_idle());
         let Some(id) = oldest.map(|(id, _)| *id) else { return false };
         self.close(id);
         true
@@ -337,17 +344,17 @@ impl ConnectionState {
         self.peer
     }
 
-    /// Whether this connection is of the reserve, and only answers health checks.
+    /// Returns whether this connection belongs to the reserve and only answers health checks.
     pub(crate) fn is_reserved(&self) -> bool {
         self.reserved
     }
 
-    /// Cancelled when the server stops, or this connection has to make room.
+    /// Returns the token that is canceled when the server stops or this connection is evicted.
     pub(crate) fn closed_token(&self) -> &CancellationToken {
         &self.evicted
     }
 
-    /// A request on this connection was of a known principal: it is not closed to make room any more.
+    /// Marks the connection as authenticated, so that it is no longer evicted.
     pub(crate) fn mark_authenticated(&self) {
         if self.reserved || self.authenticated.load(Ordering::Relaxed) {
             return;
@@ -358,8 +365,8 @@ impl ConnectionState {
         }
     }
 
-    /// A request that was not authenticated came through a trusted proxy for this address. False if the address has
-    /// too many connections already, none of which is idle.
+    /// Counts an unauthenticated request that a trusted proxy forwarded for this address. Returns
+    /// false if the address already has too many connections and none of them is idle.
     pub(crate) fn admit_forwarded(&self, address: IpAddr) -> bool {
         if self.reserved || self.authenticated.load(Ordering::Relaxed) {
             return true;
@@ -375,7 +382,7 @@ impl ConnectionState {
         fits
     }
 
-    /// How many connections are open, and how many of them are unauthenticated.
+    /// Returns the number of open connections and of unauthenticated connections among them.
     pub(crate) fn counts(&self) -> Option<(usize, usize)> {
         Some(self.table.upgrade()?.counts())
     }
@@ -384,7 +391,7 @@ impl ConnectionState {
         Some(self.table.upgrade()?.limits.trusted_proxies.clone())
     }
 
-    /// A request has come; it is being answered until [`ConnectionState::end_request`].
+    /// Marks the connection as busy until [`ConnectionState::end_request`].
     pub(crate) fn begin_request(&self, has_body: bool) {
         self.body_read.store(!has_body, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::Relaxed);
@@ -401,7 +408,7 @@ impl ConnectionState {
         self.body_read.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all of the last request was read.
+    /// Returns whether the body of the last request was read to the end.
     pub(crate) fn has_read_body(&self) -> bool {
         self.body_read.load(Ordering::Relaxed)
     }

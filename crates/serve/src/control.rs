@@ -1,5 +1,6 @@
-//! The control socket: one WebSocket per front end, over which it lists, calls, manages and is told what happens. What it
-//! means is written down in `docs/reference/control.md`; it translates and never decides what is allowed.
+//! The control socket: one WebSocket per user interface, for lists, calls, management and events.
+//! The protocol is documented in `docs/reference/control.md`. This module translates between the
+//! protocol and the hub; it makes no authorization decisions.
 
 mod call;
 mod dispatch;
@@ -43,36 +44,38 @@ use crate::auth::{ConnectionCredentials, RejectionReason};
 use crate::mcp::{Identity, McpSettings};
 use crate::rest::RestError;
 
-/// Every request that a client of the socket can send, and every event that it can hear.
+/// Returns the `subtype` of every request that a client can send.
 pub(crate) fn requests() -> Vec<&'static str> {
     request::ControlRequest::ALL.map(|(_, subtype)| subtype).into()
 }
 
+/// Returns the name of every event that a client can subscribe to.
 pub(crate) fn events() -> Vec<&'static str> {
     subscription::names().collect()
 }
 
-/// The one subprotocol.
+/// The WebSocket subprotocol.
 const PROTOCOL: &str = "toolyard.control.v1";
-/// What a subprotocol begins with that is a token.
+/// Prefix of a subprotocol that carries a token.
 const TOKEN: &str = "toolyard.token.";
-/// How many sockets there are at once, and how many more of whom it is not known yet who they are: strangers must not
-/// take the places of the others.
+/// Maximum number of authenticated sockets.
 const MOST_SOCKETS: usize = 256;
-const MOST_STRANGERS: usize = 64;
-/// What a message may have beside the largest payload.
+/// Maximum number of sockets that are not authenticated yet. They are counted separately, so that
+/// they cannot use up the others.
+const MOST_UNAUTHENTICATED: usize = 64;
+/// Maximum size of a message in addition to the largest payload.
 const ENVELOPE: usize = 64 * 1024;
-/// How long calls that were cancelled may take to put things away before the process ends.
+/// Time limit for canceled calls to clean up before the process ends.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// What the control socket obeys, beside what holds for every front.
+/// Settings of the control socket, in addition to those of all fronts.
 #[derive(Debug, Clone, Default)]
 pub struct ControlSettings {
-    /// Where the lines of the yard's own log come from, if they are to be seen.
+    /// Source of the yard's log lines. `None` disables the `log` event.
     pub log: Option<broadcast::Sender<Arc<LogEntry>>>,
 }
 
-/// One yard, spoken to over sockets.
+/// The control front of one yard.
 #[derive(Debug)]
 pub(crate) struct ControlFront {
     yard: Arc<Yard>,
@@ -85,15 +88,16 @@ pub(crate) struct ControlFront {
     socket_permits: Arc<Semaphore>,
     unauthenticated_permits: Arc<Semaphore>,
     sockets: TaskTracker,
-    /// No more requests are taken.
+    /// Canceled when the front stops accepting requests.
     closing: CancellationToken,
-    /// Nothing is waited for.
+    /// Canceled when the front stops waiting for calls.
     abort: CancellationToken,
     _journal_task: AbortOnDropHandle<()>,
 }
 
 impl ControlFront {
-    /// Must be called inside a runtime: the journal follows what happens in the yard.
+    /// Creates the front. Must be called inside a runtime, because a task follows the yard's
+    /// events.
     pub(crate) fn new(
         yard: Arc<Yard>,
         settings: &ControlSettings,
@@ -110,7 +114,7 @@ impl ControlFront {
             journal,
             tool_cache: ControlToolCache::default(),
             socket_permits: Arc::new(Semaphore::new(MOST_SOCKETS)),
-            unauthenticated_permits: Arc::new(Semaphore::new(MOST_STRANGERS)),
+            unauthenticated_permits: Arc::new(Semaphore::new(MOST_UNAUTHENTICATED)),
             sockets: TaskTracker::new(),
             closing: CancellationToken::new(),
             abort: CancellationToken::new(),
@@ -119,26 +123,26 @@ impl ControlFront {
         })
     }
 
-    /// Turns a request into a socket, or says why that cannot be.
+    /// Upgrades a request to a WebSocket, or rejects it.
     pub(crate) async fn upgrade(self: &Arc<Self>, request: Request<Body>) -> Response<Body> {
         let (mut parts, _) = request.into_parts();
         let on_upgrade = parts.extensions.get::<OnUpgrade>().cloned();
         if let Err(rejection) = WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
             return upgrade_required(&rejection);
         }
-        // The door lets nobody through without one.
-        let Some(mut visitor) = parts.extensions.get::<ConnectionCredentials>().cloned() else {
+        // The authentication layer always sets the credentials.
+        let Some(mut credentials) = parts.extensions.get::<ConnectionCredentials>().cloned() else {
             return StatusCode::UNAUTHORIZED.into_response();
         };
-        if let (true, Some(token)) = (visitor.needs_token(), token(&parts.headers)) {
-            visitor.set_token(token);
+        if let (true, Some(token)) = (credentials.needs_token(), token(&parts.headers)) {
+            credentials.set_token(token);
         }
         let value = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
         let headers = self.forward_headers.iter().filter_map(value).collect();
         let control = Arc::clone(self);
-        // A stranger takes a place among the others only once it is known who they are.
-        let proof = visitor.authenticate().await;
-        let place = match &proof {
+        // A socket takes a permit of the authenticated sockets only once it is authenticated.
+        let authentication = credentials.authenticate().await;
+        let permit = match &authentication {
             Ok(_) => SocketPermit::acquire(&self.socket_permits),
             Err(_) => {
                 SocketPermit::acquire(&self.unauthenticated_permits).map(SocketPermit::mark_unauthenticated)
@@ -148,54 +152,49 @@ impl ControlFront {
         sockets.spawn(async move {
             let Some(Ok(upgraded)) = OptionFuture::from(on_upgrade).await else { return };
             let cut = control.abort.clone();
-            let arrival = PendingSocket {
-                io: TokioIo::new(upgraded),
-                credentials: visitor,
-                authentication: proof,
-                headers,
-                permit: place,
-            };
+            let arrival =
+                PendingSocket { io: TokioIo::new(upgraded), credentials, authentication, headers, permit };
             cut.run_until_cancelled(socket::run_socket(control, arrival)).await;
         });
         handshake::switch_protocols(&parts.headers)
     }
 
-    /// No more requests are taken; calls in flight go on.
+    /// Stops accepting requests. Calls in flight continue.
     pub(crate) fn close(&self) {
         self.closing.cancel();
     }
 
-    /// Waits for the sockets whose calls are still under way.
+    /// Waits for the sockets whose calls are still in progress.
     pub(crate) async fn drain(&self) {
         self.sockets.close();
         self.sockets.wait().await;
     }
 
-    /// Gives up on calls that did not finish in time.
+    /// Cancels the calls that did not finish in time.
     pub(crate) fn cancel_calls(&self) {
         self.abort.cancel();
     }
 
-    /// Waits for what was cancelled to put things away.
+    /// Waits for canceled calls to clean up.
     pub(crate) async fn shutdown(&self) {
         self.abort.cancel();
         if tokio::time::timeout(SETTLE, self.drain()).await.is_err() {
-            tracing::warn!(sockets = self.sockets.len(), "control sockets do not end");
+            tracing::warn!(sockets = self.sockets.len(), "control sockets did not close at shutdown");
         }
     }
 }
 
-/// A connection that has just become a WebSocket.
+/// A newly upgraded connection.
 struct PendingSocket {
     io: TokioIo<Upgraded>,
     credentials: ConnectionCredentials,
-    /// Who the request itself says it is, by a header or a subprotocol.
+    /// Result of authenticating with the header or subprotocol of the request.
     authentication: Result<Principal, RejectionReason>,
     headers: Vec<(String, String)>,
     permit: Option<SocketPermit>,
 }
 
-/// A place among the sockets.
+/// A permit for one socket.
 #[derive(Debug)]
 struct SocketPermit {
     _permit: OwnedSemaphorePermit,
@@ -203,8 +202,8 @@ struct SocketPermit {
 }
 
 impl SocketPermit {
-    fn acquire(places: &Arc<Semaphore>) -> Option<Self> {
-        let permit = Arc::clone(places).try_acquire_owned().ok()?;
+    fn acquire(permits: &Arc<Semaphore>) -> Option<Self> {
+        let permit = Arc::clone(permits).try_acquire_owned().ok()?;
         Some(Self { _permit: permit, unauthenticated: false })
     }
 
@@ -212,26 +211,27 @@ impl SocketPermit {
         Self { unauthenticated: true, ..self }
     }
 
-    /// The place of somebody who is known now.
-    fn promote(self, places: &Arc<Semaphore>) -> Option<Self> {
-        if self.unauthenticated { Self::acquire(places) } else { Some(self) }
+    /// Exchanges the permit of an unauthenticated socket for one of an authenticated socket.
+    fn promote(self, permits: &Arc<Semaphore>) -> Option<Self> {
+        if self.unauthenticated { Self::acquire(permits) } else { Some(self) }
     }
 }
 
-/// The token that came as a subprotocol. One that cannot be read is one that nobody knows.
+/// Returns the token in the subprotocol. A token that cannot be decoded becomes an empty token,
+/// which is always unknown.
 fn token(headers: &HeaderMap) -> Option<String> {
     let offered =
         headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
-    let coded =
+    let encoded =
         offered.flat_map(|value| value.split(',')).find_map(|word| word.trim().strip_prefix(TOKEN))?;
-    let text = URL_SAFE_NO_PAD.decode(coded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = URL_SAFE_NO_PAD.decode(encoded).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     Some(text.unwrap_or_default())
 }
 
 fn upgrade_required(rejection: &WebSocketUpgradeRejection) -> Response<Body> {
-    let failure =
-        RestError::new(StatusCode::UPGRADE_REQUIRED, "VALIDATION_ERROR", "this address is a WebSocket")
-            .with_details(&serde_json::json!({"reason": rejection.to_string()}));
+    let message = "this endpoint accepts only WebSocket connections";
+    let failure = RestError::new(StatusCode::UPGRADE_REQUIRED, "VALIDATION_ERROR", message)
+        .with_details(&serde_json::json!({"reason": rejection.to_string()}));
     let mut response = failure.into_response();
     response.headers_mut().insert(header::UPGRADE, header::HeaderValue::from_static("websocket"));
     response

@@ -1,5 +1,5 @@
-//! The fronts of one listener: REST, the control socket, an MCP endpoint for the whole yard, one for each annex, and one for each source that
-//! somebody asked for by name, opened when first used.
+//! The fronts of one listener: REST, the control socket, and MCP endpoints for the whole yard, for
+//! each built-in endpoint and for each source. The endpoint of a source is opened on first use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::control::{ControlFront, ControlSettings};
 use crate::mcp::{Identity, McpFront, McpSettings, ParkingKey, announce};
 use crate::rest::{RestFront, RestSettings};
 
-/// Which annex. Routes exist for those in [`BuiltinEndpointName::ALL`] and no others.
+/// The name of a built-in endpoint. Routes exist for those in [`BuiltinEndpointName::ALL`] only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltinEndpointName {
     Tester,
@@ -31,16 +31,16 @@ impl BuiltinEndpointName {
     }
 }
 
-/// Tools about tools behind the same door, apart from what the yard itself offers: a yard of their own, or a part of the
-/// same one.
+/// An endpoint with tools of Toolyard itself, separate from the tools of the yard. It serves a yard
+/// of its own or a part of the same yard.
 #[derive(Debug, Clone)]
 pub struct BuiltinEndpoint {
-    /// It is served at `/{name}/mcp`.
+    /// The endpoint is served at `/{name}/mcp`.
     pub name: BuiltinEndpointName,
     pub yard: Arc<Yard>,
-    /// What of that yard it shows.
+    /// The part of the yard to serve.
     pub reach: YardScope,
-    /// Who it says it is.
+    /// Name and version that the endpoint reports to clients.
     pub identity: Identity,
 }
 
@@ -66,23 +66,24 @@ struct FrontEndpoint {
 impl Fronts {
     pub(crate) fn new(
         yard: Arc<Yard>,
-        annexes: Vec<BuiltinEndpoint>,
+        builtin: Vec<BuiltinEndpoint>,
         mcp: McpSettings,
         endpoint: EndpointSettings,
         control: &ControlSettings,
         key: ParkingKey,
     ) -> Arc<Self> {
-        // What an annex shows of this very yard is not among what the yard shows.
-        let apart = annexes.iter().filter(|annex| Arc::ptr_eq(&annex.yard, &yard));
-        let apart: Vec<SourceName> = apart.flat_map(|annex| annex.reach.named_sources().to_vec()).collect();
-        let reach = if apart.is_empty() { YardScope::All } else { YardScope::Without(apart.into()) };
+        // Sources of this yard that a built-in endpoint serves are not part of the yard endpoint.
+        let of_this_yard = builtin.iter().filter(|builtin| Arc::ptr_eq(&builtin.yard, &yard));
+        let excluded: Vec<SourceName> =
+            of_this_yard.flat_map(|builtin| builtin.reach.named_sources().to_vec()).collect();
+        let reach = if excluded.is_empty() { YardScope::All } else { YardScope::Without(excluded.into()) };
         let announcers = Mutex::new(JoinSet::new());
         let all = open(&yard, reach, &mcp, &endpoint, &key, &announcers);
-        let open_annex = |annex: BuiltinEndpoint| {
-            let mcp = McpSettings { identity: annex.identity, ..mcp.clone() };
-            (annex.name, open(&annex.yard, annex.reach, &mcp, &endpoint, &key, &announcers))
+        let open_builtin = |builtin: BuiltinEndpoint| {
+            let mcp = McpSettings { identity: builtin.identity, ..mcp.clone() };
+            (builtin.name, open(&builtin.yard, builtin.reach, &mcp, &endpoint, &key, &announcers))
         };
-        let annexes = annexes.into_iter().map(open_annex).collect();
+        let builtin_endpoints = builtin.into_iter().map(open_builtin).collect();
         let rest = RestFront::new(Arc::clone(&yard), RestSettings::from_mcp(&mcp, &endpoint));
         let control = ControlFront::new(Arc::clone(&yard), control, &mcp, &endpoint);
         let sources = Mutex::default();
@@ -92,7 +93,7 @@ impl Fronts {
             endpoint,
             key,
             all,
-            builtin_endpoints: annexes,
+            builtin_endpoints,
             rest,
             control,
             sources,
@@ -108,12 +109,12 @@ impl Fronts {
         &self.yard
     }
 
-    /// The whole yard.
+    /// Returns the endpoint of the whole yard.
     pub(crate) fn yard_endpoint(&self) -> &Arc<Endpoint<McpFront>> {
         &self.all.endpoint
     }
 
-    /// What a caller can see of the yard.
+    /// Returns what the principal can see of the yard.
     pub(crate) fn visibility(&self, principal: &Principal) -> Visibility {
         self.yard.visibility(principal)
     }
@@ -126,27 +127,28 @@ impl Fronts {
         &self.control
     }
 
-    /// One source, un-prefixed and untouched; `None` if there is none of this name.
+    /// Returns the endpoint of one source, with unprefixed names, or `None` if the source is
+    /// unknown.
     pub(crate) fn source_endpoint(&self, name: &str) -> Option<Arc<Endpoint<McpFront>>> {
         let name = SourceName::new(name);
         if !self.yard.has_source(&name) {
             return None;
         }
         let mut sources = self.sources.lock();
-        let known = sources.entry(name.clone()).or_insert_with(|| {
+        let source = sources.entry(name.clone()).or_insert_with(|| {
             open(&self.yard, YardScope::Source(name), &self.mcp, &self.endpoint, &self.key, &self.announcers)
         });
-        Some(Arc::clone(&known.endpoint))
+        Some(Arc::clone(&source.endpoint))
     }
 
-    /// Ends what never ends by itself; calls in flight go on.
+    /// Ends endless streams and stops accepting requests. Calls in flight continue.
     pub(crate) fn close(&self) {
         self.rest.close();
         self.control.close();
         self.endpoints().iter().for_each(|open| open.endpoint.close());
     }
 
-    /// Waits for the calls that outlive their connection, then ends every session.
+    /// Waits for calls that outlive their connection, then ends every session.
     pub(crate) async fn drain(&self) {
         self.rest.drain().await;
         self.control.drain().await;
@@ -155,14 +157,14 @@ impl Fronts {
         }
     }
 
-    /// Gives up on calls that did not finish in time.
+    /// Cancels the calls that did not finish in time.
     pub(crate) fn cancel_calls(&self) {
         self.rest.cancel_calls();
         self.control.cancel_calls();
         self.endpoints().iter().for_each(|open| open.endpoint.close_sessions());
     }
 
-    /// Waits for calls that were cancelled to put things away.
+    /// Waits for canceled calls to clean up.
     pub(crate) async fn shutdown(&self) {
         self.announcers.lock().abort_all();
         self.rest.shutdown().await;
@@ -174,8 +176,8 @@ impl Fronts {
 
     fn endpoints(&self) -> Vec<FrontEndpoint> {
         let sources = self.sources.lock();
-        let annexes = self.builtin_endpoints.iter().map(|(_, open)| open);
-        std::iter::once(&self.all).chain(annexes).chain(sources.values()).cloned().collect()
+        let builtin = self.builtin_endpoints.iter().map(|(_, open)| open);
+        std::iter::once(&self.all).chain(builtin).chain(sources.values()).cloned().collect()
     }
 }
 

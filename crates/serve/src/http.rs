@@ -1,5 +1,5 @@
-//! Serving a yard over HTTP with everything as it usually is, for programs with tools of their own. What `toolyard serve` can
-//! be told beyond that is in [`ServeSettings`].
+//! Serving a yard over HTTP with default settings, for programs with tools of their own. All other
+//! settings of `toolyard serve` are in [`ServeSettings`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::control::ControlSettings;
 use crate::listen::{BoundServer, ServeError, ServeSettings, bind};
 use crate::mcp::McpSettings;
 
-/// What serving over HTTP obeys.
+/// Options of [`http_with`].
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
-    /// `127.0.0.1:8080`; port 0 picks a free one.
+    /// Address to listen on. Port 0 picks a free port. Default: `127.0.0.1:8080`.
     pub listen: SocketAddr,
-    /// Who may come in. Where there is none, a token is generated for the owner.
+    /// Accepted tokens. If empty, a token with all permissions is generated.
     pub tokens: Vec<BearerToken>,
-    /// Host names beside the loopback ones under which this server is reached.
+    /// Accepted host names in addition to the loopback names.
     pub hosts: Vec<String>,
     /// Origins whose pages may use this server.
     pub origins: Vec<String>,
     pub mcp: McpSettings,
-    /// How long calls in flight may still take once the server is told to stop.
+    /// Time limit for calls in flight at shutdown.
     pub drain: Duration,
 }
 
@@ -46,14 +46,14 @@ impl Default for HttpOptions {
     }
 }
 
-/// A server that has its address: MCP at `/mcp`, REST at `/mcp/tools`, the page at `/`.
+/// A server that is bound to its address: MCP at `/mcp`, REST at `/mcp/tools`, the page at `/`.
 #[derive(Debug)]
 pub struct HttpServer {
     bound: BoundServer,
     token: Option<String>,
 }
 
-/// Takes `127.0.0.1:8080` for a yard, with a newly generated token.
+/// Binds `127.0.0.1:8080` for a yard, with a newly generated token.
 ///
 /// ```no_run
 /// # use toolyard_hub::Yard;
@@ -68,7 +68,7 @@ pub async fn http(yard: Arc<Yard>) -> Result<HttpServer, ServeError> {
     http_with(yard, HttpOptions::default()).await
 }
 
-/// The same with everything said.
+/// Like [`http()`], with options.
 pub async fn http_with(yard: Arc<Yard>, options: HttpOptions) -> Result<HttpServer, ServeError> {
     let HttpOptions { listen, mut tokens, hosts, origins, mcp, drain } = options;
     let mut generated = None;
@@ -91,17 +91,17 @@ pub async fn http_with(yard: Arc<Yard>, options: HttpOptions) -> Result<HttpServ
 }
 
 impl HttpServer {
-    /// Where it listens, as `http://127.0.0.1:8080`.
+    /// Returns the base URL, such as `http://127.0.0.1:8080`.
     pub fn url(&self) -> String {
         format!("http://{}", self.bound.address())
     }
 
-    /// The token that was generated, if one was.
+    /// Returns the generated token, if there is one.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// The address of the page, with the token that was generated.
+    /// Returns the URL of the page, including the generated token.
     pub fn page_url(&self) -> String {
         match &self.token {
             Some(token) => format!("{}/#token={token}", self.url()),
@@ -109,7 +109,7 @@ impl HttpServer {
         }
     }
 
-    /// Serves until the future is done, then lets calls in flight finish.
+    /// Serves until `stop` completes, then lets calls in flight finish.
     pub async fn serve_until(self, stop: impl Future<Output = ()>) {
         let stopping = CancellationToken::new();
         let serving = self.bound.serve(stopping.clone());

@@ -1,28 +1,28 @@
-//! Everything that a client can ask a listener for, read from the tables that the fronts dispatch by. It is for tests
-//! that must cover all of it, such as the authorization matrix.
+//! Every request that a listener accepts, read from the dispatch tables of the fronts. For tests
+//! that must cover all of them, such as the authorization matrix.
 
 use toolyard_wire::Era;
 
-/// Every HTTP request by method and path pattern.
+/// Returns every HTTP request, by method and path pattern.
 pub fn http_requests() -> Vec<(&'static str, String)> {
     crate::router::requests()
 }
 
-/// Every method of MCP, by era.
+/// Returns every MCP method, by era.
 pub fn mcp_methods() -> Vec<(&'static str, &'static str)> {
     let era = |era| match era {
         Era::Legacy => "legacy",
         Era::Modern => "modern",
     };
-    crate::mcp::methods().into_iter().map(|(of, method)| (era(of), method)).collect()
+    crate::mcp::methods().into_iter().map(|(method_era, method)| (era(method_era), method)).collect()
 }
 
-/// Every request of the control socket, by its `subtype`.
+/// Returns the `subtype` of every request of the control socket.
 pub fn control_requests() -> Vec<&'static str> {
     crate::control::requests()
 }
 
-/// Every event of the control socket.
+/// Returns the name of every event of the control socket.
 pub fn control_events() -> Vec<&'static str> {
     crate::control::events()
 }

@@ -1,5 +1,6 @@
-//! Everything that listens: the MCP front over stdio and HTTP, the REST front and the control socket, behind one door. Fronts
-//! build requests for the hub and translate what comes back; they never talk to sources.
+//! All servers: the MCP front over stdio and HTTP, the REST front and the control socket, behind
+//! one authentication layer. Fronts build requests for the hub and translate its results; they
+//! never access sources directly.
 
 mod auth;
 mod connection;

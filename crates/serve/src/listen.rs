@@ -1,4 +1,4 @@
-//! The listener: takes connections, and on the way out lets calls in flight finish.
+//! The listener: accepts connections, and drains calls in flight at shutdown.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -32,14 +32,14 @@ use crate::mcp::{McpSettings, ParkingKey};
 use crate::memory;
 use crate::router::router;
 
-/// The longest head of a request, and the most that is read of a connection at once.
+/// Maximum size of a request head, and of one read from a connection.
 const HEAD_BYTES: usize = 64 * 1024;
-/// How often unauthenticated connections are looked through while there are many.
+/// Interval of the check for idle unauthenticated connections while there are many of them.
 const SWEEP: Duration = Duration::from_millis(500);
-/// How long the listener waits before it accepts again while too many connections are about to close.
+/// Pause before the listener accepts again while too many connections are about to close.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What serving over HTTP obeys.
+/// Settings of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct ServeSettings {
     pub listen: SocketAddr,
@@ -48,9 +48,9 @@ pub struct ServeSettings {
     pub endpoint: EndpointSettings,
     pub control: ControlSettings,
     pub connections: ConnectionLimits,
-    /// Served beside the yard.
+    /// Endpoints served in addition to the yard.
     pub builtin_endpoints: Vec<BuiltinEndpoint>,
-    /// How long calls in flight may still take once we are told to stop.
+    /// Time limit for calls in flight at shutdown.
     pub drain: Duration,
 }
 
@@ -58,13 +58,13 @@ pub struct ServeSettings {
 pub enum ServeError {
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
-    #[error("serving without a token is only allowed on a loopback address, not on {0}")]
+    #[error("serving without a token is only allowed on a loopback address, not on `{0}`")]
     OpenToAll(SocketAddr),
     #[error(transparent)]
     Random(#[from] RandomError),
 }
 
-/// A server that has its address but takes no connections yet.
+/// A server that is bound to its address but does not accept connections yet.
 #[derive(Debug)]
 pub struct BoundServer {
     listener: TcpListener,
@@ -74,30 +74,30 @@ pub struct BoundServer {
     key: ParkingKey,
 }
 
-/// Takes the address, or says why it cannot be had.
+/// Binds the address.
 pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<BoundServer, ServeError> {
     let address = settings.listen;
     if matches!(settings.auth.auth, Auth::None(_)) && !address.ip().is_loopback() {
         return Err(ServeError::OpenToAll(address));
     }
     let key = ParkingKey::generate()?;
-    let cannot = |error| ServeError::Listen { address, error };
-    let listener = TcpListener::bind(address).await.map_err(cannot)?;
-    let address = listener.local_addr().map_err(cannot)?;
+    let listen_error = |error| ServeError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(listen_error)?;
+    let address = listener.local_addr().map_err(listen_error)?;
     Ok(BoundServer { listener, address, yard, settings, key })
 }
 
 impl BoundServer {
-    /// The address, with the port that the system chose if none was asked for.
+    /// Returns the address, with the port that the system chose if the configured port is 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `stop` is cancelled, then lets calls in flight finish for as long as the settings allow.
+    /// Serves until `stop` is canceled, then waits for calls in flight up to the `drain` time.
     pub async fn serve(self, stop: CancellationToken) {
         let Self { listener, address, yard, settings, key } = self;
         let _memory = AbortOnDropHandle::new(tokio::spawn(memory::watch(Arc::clone(&yard))));
-        let door = Authenticator::new(settings.auth, address.ip().is_loopback());
+        let authenticator = Authenticator::new(settings.auth, address.ip().is_loopback());
         let fronts = Fronts::new(
             yard,
             settings.builtin_endpoints,
@@ -106,7 +106,7 @@ impl BoundServer {
             &settings.control,
             key,
         );
-        let service = TowerToHyperService::new(router(Arc::clone(&fronts), door));
+        let service = TowerToHyperService::new(router(Arc::clone(&fronts), authenticator));
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
         let limits = settings.connections.cap_to_open_files(open_file_limit());
@@ -117,15 +117,17 @@ impl BoundServer {
         let mut sweep = tokio::time::interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            // Read once: other tasks close connections too, and one of the two branches must be enabled.
+            // Evaluated once, because other tasks close connections too and exactly one of the two
+            // branches must be enabled.
             let is_behind = table.is_behind();
             let (stream, peer) = tokio::select! {
                 () = tokio::time::sleep(PAUSE), if is_behind => continue,
-                taken = listener.accept(), if !is_behind => match taken {
-                    Ok(taken) => taken,
-                    // Out of descriptors, or the client left: the next one may have more luck.
+                accepted = listener.accept(), if !is_behind => match accepted {
+                    Ok(accepted) => accepted,
+                    // Out of file descriptors, or the client disconnected. The next accept may
+                    // succeed.
                     Err(error) => {
-                        tracing::warn!(%error, "a connection could not be taken");
+                        tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
                     }
@@ -150,7 +152,7 @@ impl BoundServer {
                     if let Err(error) =
                         Box::pin(serve_connection(connection, &state, &table, &stop, &cut)).await
                     {
-                        tracing::debug!(%error, "a connection ended badly");
+                        tracing::debug!(%error, "connection failed");
                     }
                 }
                 table.remove(&state);
@@ -158,14 +160,15 @@ impl BoundServer {
         }
         drop(listener);
         fronts.close();
-        // Sessions end last: ending one cancels its calls, and those may still be answered on a connection.
+        // Sessions end last. Ending one cancels its calls, whose results may still be written to a
+        // connection.
         let drained = async {
             connections.close();
             connections.wait().await;
             fronts.drain().await;
         };
         if tokio::time::timeout(settings.drain, drained).await.is_err() {
-            tracing::warn!("calls in flight did not finish in time and are cancelled");
+            tracing::warn!("drain timed out; canceling the calls in flight");
             cut.cancel();
             fronts.cancel_calls();
         }
@@ -173,17 +176,18 @@ impl BoundServer {
     }
 }
 
-/// Waits for the first byte, so that thousands of connections that say nothing cost little more than their sockets.
-async fn wait_for_first_byte(stream: &TcpStream, state: &ConnectionState, patience: Duration) -> bool {
+/// Waits for the first byte, so that thousands of silent connections cost little more than their
+/// sockets.
+async fn wait_for_first_byte(stream: &TcpStream, state: &ConnectionState, time_limit: Duration) -> bool {
     tokio::select! {
         biased;
         readable = stream.readable() => readable.is_ok(),
         () = state.closed_token().cancelled() => false,
-        () = tokio::time::sleep(patience) => false,
+        () = tokio::time::sleep(time_limit) => false,
     }
 }
 
-/// Answers one request, and remembers of its connection whether all of it was read.
+/// Answers one request, and tracks on its connection whether the whole body was read.
 async fn respond(
     service: TowerToHyperService<Router>,
     connection: Arc<ConnectionState>,
@@ -196,14 +200,14 @@ async fn respond(
     if let Ok(response) = &mut response
         && !connection.has_read_body()
     {
-        // The rest of the request is in the way of the next one.
+        // The unread rest of the body would be taken for the next request.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     connection.end_request();
     response
 }
 
-/// The body of a request, which tells its connection when it has been read to the end.
+/// A request body that marks its connection when it has been read to the end.
 struct TrackedBody {
     body: Incoming,
     connection: Arc<ConnectionState>,
@@ -233,14 +237,14 @@ impl HttpBody for TrackedBody {
     }
 }
 
-/// How many files this process may have open, if there is a limit.
+/// Returns the limit of open files of this process.
 fn open_file_limit() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).current
 }
 
-/// Serves one connection. Once we are told to stop, it ends when it has answered what it was asked, or is cut off. Where it
-/// has to make room it ends at once, unless a request has come on it meanwhile, which is still answered. One token stands
-/// for both, so that there is one thing less to look at whenever something moves.
+/// Serves one connection. At shutdown, it ends after the current request, or when `cut` is
+/// canceled. If it is evicted, it ends immediately, unless a request has arrived meanwhile, which
+/// is still answered. One token covers both cases, so that each wakeup polls one future less.
 async fn serve_connection<S>(
     connection: UpgradeableConnection<TokioIo<TcpConnection>, S>,
     state: &Arc<ConnectionState>,

@@ -1,4 +1,4 @@
-//! The MCP front: what each method of the protocol means for the yard, in both eras.
+//! The MCP front: maps each method of the protocol to the yard, in both eras.
 
 mod active_call;
 mod call;
@@ -24,8 +24,11 @@ pub(crate) use active_call::{is_valid_answer, number};
 pub(crate) use listen::announce;
 use park::ParkedCalls;
 pub(crate) use park::ParkingKey;
+#[cfg(test)]
+pub(crate) use response::tests::describe_tool_error;
 
-/// Every method that an MCP client can call, by era, those that the transport answers included.
+/// Returns every method that an MCP client can call, by era, including those that the transport
+/// answers.
 pub(crate) fn methods() -> Vec<(Era, &'static str)> {
     let mut methods: Vec<_> = LEGACY_METHODS.iter().map(|name| (Era::Legacy, *name)).collect();
     for (_, name, only) in McpMethod::ALL {
@@ -35,9 +38,9 @@ pub(crate) fn methods() -> Vec<(Era, &'static str)> {
     methods
 }
 
-/// A method of the protocol that this front answers. What the transport answers itself (`initialize`, `ping`,
-/// `logging/setLevel`) is not among them. A method is parsed by looking it up in [`McpMethod::ALL`], so one that is missing there does not
-/// exist for any client.
+/// A method that this front answers. Methods that the transport answers itself (`initialize`,
+/// `ping`, `logging/setLevel`) are not included. Parsing looks a method up in [`McpMethod::ALL`],
+/// so a method that is missing there cannot be called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum McpMethod {
     ListTools,
@@ -55,7 +58,7 @@ enum McpMethod {
 }
 
 impl McpMethod {
-    /// Every method with its name and the era that it is limited to.
+    /// Every method with its name and the only era that has it, if it is not in both.
     const ALL: [(Self, &str, Option<Era>); 12] = [
         (Self::ListTools, "tools/list", None),
         (Self::ListResources, "resources/list", None),
@@ -78,7 +81,7 @@ impl McpMethod {
     }
 }
 
-/// Who this server says it is.
+/// Name, version and instructions that the server reports to clients.
 #[derive(Debug, Clone)]
 pub struct Identity {
     pub name: String,
@@ -87,20 +90,21 @@ pub struct Identity {
     pub instructions: Option<String>,
 }
 
-/// What the MCP front obeys.
+/// Settings of the MCP front.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
     pub identity: Identity,
-    /// How many things one page of a list has. Many clients read the first page only.
+    /// Number of items on one page of a list. Many clients read only the first page.
     pub page: usize,
-    /// How long clients may keep a list without asking again.
+    /// How long clients may cache a list.
     pub list_ttl: Duration,
-    /// How many calls may wait for a modern client's answer, and for how long.
+    /// Maximum number of parked calls, which wait for an answer of a modern client.
     pub parked: usize,
+    /// How long a call stays parked.
     pub parked_time: Duration,
     /// How long a list waits for sources that are still starting.
     pub start_wait: Duration,
-    /// Headers of callers, by lower-case name, that some source is to be handed.
+    /// Lowercase names of caller headers that are forwarded to sources.
     pub forward_headers: Vec<String>,
 }
 
@@ -123,20 +127,20 @@ impl Default for McpSettings {
     }
 }
 
-/// One yard, spoken to in MCP.
+/// The MCP front of one yard.
 #[derive(Debug)]
 pub(crate) struct McpFront {
     yard: Arc<Yard>,
     reach: YardScope,
     settings: McpSettings,
-    /// `{name, title, version}`, made once.
+    /// `{name, title, version}`, rendered once.
     info: RawJson,
     parking: ParkedCalls,
-    /// Calls under way.
+    /// Running calls.
     calls: TaskTracker,
 }
 
-/// How long calls that were cancelled may take to put things away before the process ends.
+/// Time limit for canceled calls to clean up before the process ends.
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl McpFront {
@@ -146,18 +150,17 @@ impl McpFront {
         Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
     }
 
-    /// What the caller of this request may see of it.
+    /// Returns what the caller of this request can see of the yard.
     fn view(&self, request: &InboundRequest<Principal>) -> CatalogView {
         self.yard.view_for_era(&request.caller, client_era(request)).with_scope(self.reach.clone())
     }
 
-    /// Waits for the calls that nobody waits for any more: what runs in them must learn that before the
-    /// process ends.
+    /// Waits for abandoned calls. They must notice the cancellation before the process ends.
     pub(crate) async fn shutdown(&self) {
         self.parking.clear();
         self.calls.close();
         if tokio::time::timeout(SETTLE, self.calls.wait()).await.is_err() {
-            tracing::warn!(calls = self.calls.len(), "calls that were cancelled do not end");
+            tracing::warn!(calls = self.calls.len(), "canceled calls did not end at shutdown");
         }
     }
 }
@@ -209,7 +212,7 @@ impl Service for McpFront {
     }
 }
 
-/// Sources are spoken to in the era of the client whose request it is.
+/// Returns the era in which sources are called, which is the era of the client.
 fn client_era(request: &InboundRequest<Principal>) -> ClientEra {
     match request.version.era() {
         Era::Legacy => ClientEra::Legacy,
@@ -217,8 +220,8 @@ fn client_era(request: &InboundRequest<Principal>) -> ClientEra {
     }
 }
 
-/// Reads the params of a method, or says what is wrong with them.
+/// Parses the params of a method.
 fn params<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, RpcError> {
     serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|error| RpcError::invalid_params(format!("the params of {method} cannot be read: {error}")))
+        .map_err(|error| RpcError::invalid_params(format!("invalid params of {method}: {error}")))
 }

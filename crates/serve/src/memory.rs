@@ -1,5 +1,5 @@
-//! How much memory the process uses, and above which mark it should not grow: three quarters of what its control group
-//! allows, else 512 MB.
+//! Memory use of the process, and the mark above which it should not grow: three quarters of the
+//! limit of its control group, or 512 MB without a limit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::time::Duration;
 
 use toolyard_hub::Yard;
 
-/// How often the memory is looked at.
+/// Interval between two measurements.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// The mark where nothing limits the process.
+/// The mark if the process has no memory limit.
 const USUAL_MARK: u64 = 512 * 1024 * 1024;
-/// The first version of control groups says this much, or about it, where there is no limit.
+/// Version 1 of control groups reports about this much if there is no limit.
 const UNLIMITED: u64 = 1 << 60;
 
-/// Tells the yard how much memory is in use, for as long as it is polled.
+/// Reports the memory in use to the yard, for as long as the future is polled.
 pub(crate) async fn watch(yard: Arc<Yard>) {
     let usual = default_mark(Path::new("/"));
     let mut interval = tokio::time::interval(INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        // A system without this file has no way to ask; then nothing is refused for memory.
+        // Without this file the memory in use is unknown, and no call is refused for it.
         let Some(resident) =
             std::fs::read_to_string("/proc/self/statm").ok().and_then(|text| resident(&text))
         else {
@@ -31,13 +31,13 @@ pub(crate) async fn watch(yard: Arc<Yard>) {
     }
 }
 
-/// The resident memory that `/proc/self/statm` tells of, in bytes.
+/// Parses the resident memory in bytes from `/proc/self/statm`.
 fn resident(statm: &str) -> Option<u64> {
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size() as u64)
 }
 
-/// Three quarters of what the control group allows, in whatever version, else the usual mark.
+/// Returns three quarters of the limit of the control group (version 1 or 2), or the usual mark.
 fn default_mark(root: &Path) -> u64 {
     let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let limit = limit_files(root, &groups).into_iter().filter_map(|path| {
@@ -47,7 +47,7 @@ fn default_mark(root: &Path) -> u64 {
     limit.min().map_or(USUAL_MARK, |limit| limit / 4 * 3)
 }
 
-/// The files that may hold a limit: those of the group and of every group around it.
+/// Returns the files that may contain a limit: those of the group and of all its parents.
 fn limit_files(root: &Path, groups: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for line in groups.lines() {

@@ -1,5 +1,5 @@
-//! The page at `/`: files that were built from `web` and are part of the binary. They hold nothing secret and are shown to
-//! everybody; what the page asks for afterwards carries the token.
+//! The page at `/`: files that are built from `web` and embedded in the binary. They contain no
+//! secrets and need no token; the requests of the page carry the token.
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -8,15 +8,15 @@ use axum::response::IntoResponse;
 
 mod files;
 
-/// Where everything but the page itself is.
+/// Path prefix of all files except the page itself.
 pub(crate) const ASSETS: &str = "/assets/";
 
-/// Nothing from elsewhere, nothing inline, nowhere to send a form, and no frame around it.
+/// Content security policy: no other origins, no inline code, no form targets, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src 'self' data: blob:; media-src data: blob:; base-uri 'none'; \
                       frame-ancestors 'none'; form-action 'none'";
-/// The names in `assets` have a hash of what is in them: what they hold never changes.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// Cache header of assets. Their names contain a hash of the content, so the content never changes.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 #[derive(Debug)]
 struct File {
@@ -38,30 +38,30 @@ fn serve(path: &str, headers: &HeaderMap) -> Response<Body> {
     let Some(file) = files::FILES.iter().find(|file| file.path == path) else {
         return StatusCode::NOT_FOUND.into_response();
     };
-    let zipped = accepts_gzip(headers);
-    let mut response = Response::new(Body::from(if zipped { file.gzip } else { file.plain }));
-    let kept = if path == "/" { "no-cache" } else { FOR_EVER };
-    let words = [
+    let use_gzip = accepts_gzip(headers);
+    let mut response = Response::new(Body::from(if use_gzip { file.gzip } else { file.plain }));
+    let cache_control = if path == "/" { "no-cache" } else { IMMUTABLE };
+    let response_headers = [
         (header::CONTENT_TYPE, file.kind),
-        (header::CACHE_CONTROL, kept),
+        (header::CACHE_CONTROL, cache_control),
         (header::VARY, "Accept-Encoding"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
     ];
-    for (name, value) in words {
+    for (name, value) in response_headers {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    if zipped {
+    if use_gzip {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     response
 }
 
-/// Whether a client said that it unpacks gzip, and did not say in the same breath that it would rather not.
+/// Returns whether the client accepts gzip with a weight above zero.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let given = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    given.flat_map(|value| value.split(',')).any(|coding| {
+    let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
         let refused =
             weight.trim().strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0));
@@ -78,15 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_asked_for_again_and_its_files_are_kept_for_ever() {
+    fn the_page_is_revalidated_and_its_assets_are_immutable() {
         for file in &files::FILES {
             let response = serve(file.path, &HeaderMap::new());
-            let said = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-            let kept = if file.path == "/" { "no-cache" } else { FOR_EVER };
-            assert_eq!(said(header::CACHE_CONTROL), Some(kept), "{}", file.path);
-            assert_eq!(said(header::CONTENT_TYPE), Some(file.kind), "{}", file.path);
-            assert_eq!(said(header::CONTENT_SECURITY_POLICY), Some(POLICY), "{}", file.path);
-            assert_eq!(said(header::CONTENT_ENCODING), None, "{}", file.path);
+            let header_text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+            let cache_control = if file.path == "/" { "no-cache" } else { IMMUTABLE };
+            assert_eq!(header_text(header::CACHE_CONTROL), Some(cache_control), "{}", file.path);
+            assert_eq!(header_text(header::CONTENT_TYPE), Some(file.kind), "{}", file.path);
+            assert_eq!(header_text(header::CONTENT_SECURITY_POLICY), Some(POLICY), "{}", file.path);
+            assert_eq!(header_text(header::CONTENT_ENCODING), None, "{}", file.path);
         }
     }
 
@@ -95,7 +95,7 @@ mod tests {
         let index = files::FILES.iter().find(|file| file.path == "/").map(|file| file.plain);
         let index = String::from_utf8_lossy(index.unwrap_or_default());
         let named: Vec<&str> = index.split('"').filter(|word| word.starts_with(ASSETS)).collect();
-        assert!(named.len() >= 2, "a script and a style: {named:?}");
+        assert!(named.len() >= 2, "expected a script and a stylesheet: {named:?}");
         for name in named {
             assert!(files::FILES.iter().any(|file| file.path == name), "{name}");
         }

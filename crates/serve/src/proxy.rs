@@ -1,4 +1,4 @@
-//! Reverse proxies that are trusted to say whom they speak for, and what they say.
+//! Trusted reverse proxies, and the client addresses that they forward.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -35,7 +35,7 @@ impl FromStr for ProxyNetwork {
         let address: IpAddr = address.parse().map_err(|_| InvalidNetwork)?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let prefix = match prefix {
-            // `+8` is a number to the reader of numbers.
+            // `u8::from_str` would accept `+8`.
             Some(prefix) if prefix.bytes().all(|byte| byte.is_ascii_digit()) => {
                 prefix.parse().ok().filter(|prefix| *prefix <= bits).ok_or(InvalidNetwork)?
             }
@@ -80,8 +80,9 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(address))
     }
 
-    /// The client that a trusted proxy names: the rightmost address that is no trusted proxy itself, because
-    /// everything to its left was written by the client. `X-Forwarded-For` comes before `Forwarded`.
+    /// Returns the client that a trusted proxy names: the rightmost address that is not itself a
+    /// trusted proxy, because the client may have written everything to its left. `X-Forwarded-For`
+    /// takes precedence over `Forwarded`.
     pub(crate) fn client(&self, headers: &HeaderMap) -> Option<IpAddr> {
         let texts = |name: &str| {
             let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default());
@@ -94,7 +95,7 @@ impl TrustedProxies {
         for address in listed.into_iter().rev() {
             match address {
                 Some(address) if self.contains(address) => {}
-                // What cannot be read hides everything to its left.
+                // An unreadable element hides everything to its left.
                 other => return other,
             }
         }
@@ -102,7 +103,7 @@ impl TrustedProxies {
     }
 }
 
-/// The address in one element of `Forwarded`.
+/// Parses the address in one element of `Forwarded`.
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     let named = element.split(';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -111,7 +112,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
     address(named.trim_matches('"'))
 }
 
-/// An address, with or without a port.
+/// Parses an address with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let parsed = bare.parse::<IpAddr>().ok();
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_rightmost_address_that_is_no_trusted_proxy() {
+    fn the_client_is_the_rightmost_address_that_is_not_a_trusted_proxy() {
         let client = |headers: &[(&'static str, &str)]| {
             let mut map = HeaderMap::new();
             for (name, value) in headers {
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(client(&[]), None);
         let forwarded = r#"for=198.51.100.1, For="[2001:db9::17]:4711";proto=https, for=10.2.2.2"#;
         assert_eq!(client(&[("forwarded", forwarded)]), is("2001:db9::17"));
-        // A client can send one header that its proxy does not know; the other one counts.
+        // A client can send a header that its proxy does not know. The other header counts.
         assert_eq!(
             client(&[("forwarded", "for=198.51.100.1"), ("x-forwarded-for", "203.0.113.9")]),
             is("203.0.113.9")

@@ -1,5 +1,5 @@
-//! What a principal is charged for answers over HTTP: streams for as long as they are open, and bytes of the REST front
-//! until they are sent. The MCP front charges for its own answers, one by one.
+//! Quota charges of HTTP responses: streams while they are open, and bytes of the REST front until
+//! they are sent. The MCP front charges each of its responses itself.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use toolyard_hub::{HubError, Principal, Quota, Yard};
 use crate::auth::ErrorFormat;
 use crate::rest::RestError;
 
-/// Smaller answers are not worth counting.
+/// Smaller responses are not charged.
 const SMALL: u64 = 1024;
 
 pub(crate) async fn charge(
@@ -26,12 +26,12 @@ pub(crate) async fn charge(
     let Some(principal) = request.extensions().get::<Principal>().cloned() else {
         return next.run(request).await;
     };
-    let speaks = ErrorFormat::for_path(request.uri().path());
+    let format = ErrorFormat::for_path(request.uri().path());
     let response = next.run(request).await;
     let charged = if is_stream(&response) {
         yard.charge(&principal, Quota::Streams, 1)
     } else {
-        match (speaks, response.body().size_hint().exact()) {
+        match (format, response.body().size_hint().exact()) {
             (ErrorFormat::Rest, Some(size)) if size >= SMALL => {
                 yard.charge(&principal, Quota::Bytes, usize::try_from(size).unwrap_or(usize::MAX))
             }
@@ -39,20 +39,20 @@ pub(crate) async fn charge(
         }
     };
     match charged {
-        // The body holds the charge until it has been sent. Changing its errors leaves its length known.
+        // The body holds the charge until it has been sent. `map_err` preserves the size hint.
         Ok(charge) => response.map(|body| {
             Body::new(body.map_err(move |error| {
                 let _held = &charge;
                 error
             }))
         }),
-        Err(error) => refuse(&error, speaks),
+        Err(error) => refuse(&error, format),
     }
 }
 
-/// A refusal for want of quota, in the words of the front.
-fn refuse(error: &HubError, speaks: ErrorFormat) -> Response<Body> {
-    match speaks {
+/// Renders an exceeded quota in the format of the front.
+fn refuse(error: &HubError, format: ErrorFormat) -> Response<Body> {
+    match format {
         ErrorFormat::Rest => RestError::from_hub_error(error, "").into_response(),
         ErrorFormat::Mcp => {
             let body = json!({"jsonrpc": "2.0", "error": {"code": -32603, "message": error.message_with_suggestion()}});

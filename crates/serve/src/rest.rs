@@ -1,6 +1,6 @@
-//! The REST front: plain HTTP for scripts, dashboards and other languages. What it means is written down in
-//! `docs/rest.md`; the document at `/openapi.json` describes it to machines. It translates and never decides what is
-//! allowed.
+//! The REST front: plain HTTP for scripts, dashboards and other languages. `docs/reference/rest.md` documents
+//! it, and `/openapi.json` describes it for programs. It only translates; access decisions are made
+//! in the hub.
 
 mod errors;
 mod execute;
@@ -12,6 +12,8 @@ mod idempotency;
 mod metrics;
 mod openapi;
 mod query;
+#[cfg(test)]
+mod reference;
 mod response;
 mod result;
 mod run;
@@ -46,22 +48,22 @@ use self::tool_cache::RestToolCache;
 use crate::mcp::McpSettings;
 use crate::route::Route;
 
-/// What the REST front obeys.
+/// The settings of the REST front.
 #[derive(Debug, Clone)]
 pub(crate) struct RestSettings {
-    /// The largest request body, in bytes, and how long it may take to come.
+    /// Maximum size of a request body in bytes, and the time limit for receiving it.
     body: usize,
     body_time: Duration,
     /// How long a list waits for sources that are still starting.
     start_wait: Duration,
-    /// Headers of callers, by lower-case name, that some source is to be handed.
+    /// Lowercase names of request headers that are forwarded to sources.
     forward_headers: Vec<String>,
     retention: RetentionLimits,
     keys: IdempotencyLimits,
 }
 
 impl RestSettings {
-    /// What holds for MCP holds here.
+    /// Derives the settings from those of the MCP front.
     pub(crate) fn from_mcp(mcp: &McpSettings, endpoint: &EndpointSettings) -> Self {
         let ten_minutes = Duration::from_secs(600);
         Self {
@@ -75,7 +77,7 @@ impl RestSettings {
     }
 }
 
-/// One yard, spoken to in REST.
+/// The REST front of a yard.
 #[derive(Debug)]
 pub(crate) struct RestFront {
     yard: Arc<Yard>,
@@ -87,7 +89,7 @@ pub(crate) struct RestFront {
     stopping: CancellationToken,
 }
 
-/// How long calls that were cancelled may take to put things away before the process ends.
+/// How long canceled calls may take to clean up before the process exits.
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl RestFront {
@@ -103,33 +105,33 @@ impl RestFront {
         })
     }
 
-    /// Whether this principal may be sent a list, which takes from its rate.
+    /// Checks whether this principal may request a list, which counts against its rate limit.
     fn admit_list(&self, principal: &Principal) -> Result<(), RestError> {
         self.yard.admit_list(principal).map_err(|error| RestError::from_hub_error(&error, ""))
     }
 
-    /// No longer ready; what is under way goes on.
+    /// Reports the front as not ready. Running executions continue.
     pub(crate) fn close(&self) {
         self.stopping.cancel();
     }
 
-    /// Waits for the executions that outlive their connection.
+    /// Waits for executions that outlive their connection.
     pub(crate) async fn drain(&self) {
         self.calls.close();
         self.calls.wait().await;
     }
 
-    /// Gives up on executions that did not finish in time.
+    /// Cancels executions that did not finish in time.
     pub(crate) fn cancel_calls(&self) {
         self.executions.cancel_all();
     }
 
-    /// Waits for executions that were cancelled to put things away.
+    /// Cancels all executions and waits for them to clean up.
     pub(crate) async fn shutdown(&self) {
         self.executions.cancel_all();
         self.calls.close();
         if tokio::time::timeout(SETTLE, self.calls.wait()).await.is_err() {
-            tracing::warn!(calls = self.calls.len(), "executions that were cancelled do not end");
+            tracing::warn!(calls = self.calls.len(), "canceled executions are still running");
         }
     }
 }
@@ -154,22 +156,20 @@ pub(crate) fn router(rest: Arc<RestFront>) -> Router {
     router.method_not_allowed_fallback(method_not_allowed).layer(from_fn(version::negotiate)).with_state(rest)
 }
 
-/// There is nothing at this address.
+/// The response for an unknown path.
 pub(crate) async fn not_found() -> Response<Body> {
-    let failure = RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "nothing is served at this address")
-        .with_details(
-            &json!({"suggestion": "MCP is at /mcp; the REST addresses are described by /openapi.json"}),
-        );
+    let failure = RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "no such path")
+        .with_details(&json!({"suggestion": "use /mcp for MCP, or see /openapi.json for the REST paths"}));
     with_version(failure.into_response())
 }
 
-/// There is something at this address, but not for this method. Which ones there are is added by the router.
+/// The response for a known path with an unsupported method. The router adds the Allow header.
 pub(crate) async fn method_not_allowed(request: Request) -> Response<Body> {
-    let message = format!("{} is not for this address", request.method());
+    let message = format!("method {} is not allowed for this path", request.method());
     RestError::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message).into_response()
 }
 
-/// Somebody whom the door turned away, in the words of REST.
+/// The response for a request that authentication rejected.
 pub(crate) fn refusal(kind: ErrorKind, status: StatusCode, text: &str, reason: &str) -> Response<Body> {
     let failure = RestError::from_kind(kind, text).with_details(&json!({"reason": reason}));
     with_version(RestError { status, ..failure }.into_response())
@@ -180,7 +180,7 @@ fn with_version(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Who is calling. The door lets nobody through without one.
+/// The caller of a request. Authentication guarantees that it is present.
 struct RestCaller(Principal);
 
 impl<S: Sync> FromRequestParts<S> for RestCaller {
@@ -190,18 +190,18 @@ impl<S: Sync> FromRequestParts<S> for RestCaller {
         let principal = parts.extensions.get::<Principal>().cloned();
         principal
             .map(Self)
-            .ok_or_else(|| RestError::from_kind(ErrorKind::Unauthenticated, "a bearer token is needed"))
+            .ok_or_else(|| RestError::from_kind(ErrorKind::Unauthenticated, "a bearer token is required"))
     }
 }
 
-/// A name in an address, decoded.
+/// A decoded path segment.
 struct PathName(String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathName {
     type Rejection = RestError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RestError> {
-        let no_text = |_| RestError::invalid_at("name", "is no UTF-8 once decoded", Value::Null);
+        let no_text = |_| RestError::invalid_at("name", "is not valid UTF-8 after decoding", Value::Null);
         Path::<String>::from_request_parts(parts, state).await.map(|Path(name)| Self(name)).map_err(no_text)
     }
 }

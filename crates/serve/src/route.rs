@@ -1,11 +1,11 @@
-//! One route of the listener as data: the router is built from a list of these, and the same list says what there is to
-//! ask for, so that a test over every route cannot miss one.
+//! One route of the listener as data. The router is built from a list of routes, and tests iterate
+//! over the same list, so that they cannot miss one.
 
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::MethodRouter;
 
-/// A path pattern, the methods that it answers, and the handlers that do.
+/// A path pattern with its methods and handlers.
 pub(crate) struct Route<S> {
     path: String,
     methods: Vec<&'static str>,
@@ -35,7 +35,8 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         self
     }
 
-    /// The MCP endpoint looks at the method itself; these are the ones that the protocol gives a meaning.
+    /// Adds an MCP endpoint. The endpoint checks the method itself; the listed methods are those of
+    /// the protocol.
     pub(crate) fn mcp<H: Handler<T, S>, T: 'static>(mut self, handler: H) -> Self {
         self.methods.extend(["POST", "GET", "DELETE"]);
         self.handlers = axum::routing::any(handler);
@@ -46,7 +47,7 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         router.route(&self.path, self.handlers)
     }
 
-    /// Every method of this route, with its path pattern.
+    /// Returns every method of this route with the path pattern.
     pub(crate) fn requests(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.methods.iter().map(|method| (*method, self.path.clone()))
     }

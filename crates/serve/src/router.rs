@@ -1,4 +1,4 @@
-//! The one page of routes.
+//! All routes of the listener.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::quotas;
 use crate::rest;
 use crate::route::Route;
 
-/// Routes that anybody may see without a token.
+/// Routes that need no token.
 pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
-/// Health checks, which are answered however many connections there are.
+/// Health checks, which are answered regardless of the number of connections.
 pub(crate) const HEALTH: [&str; 2] = ["/health", "/ready"];
-/// The control socket, which looks at tokens that come in other ways than by a header itself.
+/// The control socket. It checks tokens itself if they are not in the `Authorization` header.
 pub(crate) const CONTROL: &str = "/control";
 
-/// The routes beside those of the REST front.
+/// Returns the routes outside the REST front.
 fn routes() -> Vec<Route<Arc<Fronts>>> {
     let mut routes = vec![
         Route::at("/").get(page::index),
@@ -37,13 +37,14 @@ fn routes() -> Vec<Route<Arc<Fronts>>> {
         Route::at("/servers/{name}/mcp").mcp(source_mcp),
     ];
     routes.extend(BuiltinEndpointName::ALL.map(|name| {
-        let annex = move |fronts, request| builtin_mcp(name, fronts, request);
-        Route::at(format!("/{}/mcp", name.as_str())).mcp(annex)
+        let handler = move |fronts, request| builtin_mcp(name, fronts, request);
+        Route::at(format!("/{}/mcp", name.as_str())).mcp(handler)
     }));
     routes
 }
 
-/// Every method and path pattern that is routed, and the metadata that the door answers itself.
+/// Returns every routed method and path pattern, and the metadata that the authentication layer
+/// serves.
 pub(crate) fn requests() -> Vec<(&'static str, String)> {
     let mut requests: Vec<_> = routes().iter().flat_map(Route::requests).collect();
     requests.extend(rest::routes().iter().flat_map(Route::requests));
@@ -51,7 +52,7 @@ pub(crate) fn requests() -> Vec<(&'static str, String)> {
     requests
 }
 
-pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Authenticator>) -> Router {
+pub(crate) fn router(fronts: Arc<Fronts>, authenticator: Arc<Authenticator>) -> Router {
     let rest = rest::router(Arc::clone(fronts.rest()));
     let yard = Arc::clone(fronts.yard());
     let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
@@ -61,7 +62,7 @@ pub(crate) fn router(fronts: Arc<Fronts>, door: Arc<Authenticator>) -> Router {
         .with_state(fronts)
         .merge(rest)
         .layer(from_fn_with_state(yard, quotas::charge))
-        .layer(from_fn_with_state(door, guard))
+        .layer(from_fn_with_state(authenticator, guard))
 }
 
 async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
@@ -88,14 +89,15 @@ async fn source_mcp(
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Response<Body> {
-    // What is outside a caller's lists is not there for them; what they lack a permission for is forbidden there.
+    // Sources outside the caller's allow list do not exist for the caller. Missing permissions are
+    // reported by the endpoint.
     let principal = request.extensions().get::<Principal>();
     let source = SourceName::new(name.as_str());
     let known = principal.is_some_and(|principal| fronts.visibility(principal).can_access_source(&source));
     match fronts.source_endpoint(&name).filter(|_| known) {
         Some(endpoint) => respond(&endpoint, request).await,
         None => {
-            let body = r#"{"error":"there is no server of this name"}"#;
+            let body = r#"{"error":"unknown server"}"#;
             (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body).into_response()
         }
     }
@@ -104,7 +106,7 @@ async fn source_mcp(
 async fn respond(endpoint: &Arc<Endpoint<McpFront>>, request: Request<Body>) -> Response<Body> {
     match request.extensions().get::<Principal>().cloned() {
         Some(principal) => endpoint.respond(principal, request).await,
-        // The door lets nobody through without one.
+        // The authentication layer always sets a principal.
         None => StatusCode::UNAUTHORIZED.into_response(),
     }
 }

@@ -11,15 +11,15 @@ use toolyard_wire::{SessionRegistry, StdioSettings, StdioShutdown, serve_stdio};
 
 use crate::mcp::{McpFront, McpSettings, ParkingKey, announce};
 
-/// What serving over stdio obeys.
+/// Options of [`stdio_with`].
 #[derive(Debug, Clone)]
 pub struct StdioOptions {
     pub principal: Principal,
-    /// What of the yard is served.
+    /// The part of the yard to serve.
     pub reach: YardScope,
     pub mcp: McpSettings,
     pub wire: StdioSettings,
-    /// Stop reading and finish what is in flight.
+    /// When canceled, stops reading and finishes the calls in flight.
     pub stop: CancellationToken,
 }
 
@@ -35,43 +35,45 @@ impl Default for StdioOptions {
     }
 }
 
-/// Serves a yard to the client that started this process, until it closes its side.
+/// Serves a yard to the client that started this process, until the client closes the input.
 pub async fn stdio(yard: Arc<Yard>) -> std::io::Result<()> {
     stdio_with(yard, StdioOptions::default()).await
 }
 
-/// The same with everything said.
+/// Like [`stdio`], with options.
 pub async fn stdio_with(yard: Arc<Yard>, options: StdioOptions) -> std::io::Result<()> {
     serve_streams(yard, options, (tokio::io::stdin(), tokio::io::stdout()), stdout_closed()).await
 }
 
-/// The same over any two streams. `unread` completes when nobody reads the second one any more.
+/// Like [`stdio_with`], over any two streams. `output_closed` completes when the reader of the
+/// second stream is gone.
 pub async fn serve_streams(
     yard: Arc<Yard>,
     options: StdioOptions,
     streams: (impl AsyncRead + Unpin + Send, impl AsyncWrite + Unpin + Send + 'static),
-    unread: impl Future<Output = ()> + Send,
+    output_closed: impl Future<Output = ()> + Send,
 ) -> std::io::Result<()> {
     let key = ParkingKey::generate().map_err(std::io::Error::other)?;
     let front = Arc::new(McpFront::new(yard, options.reach, options.mcp, key));
-    let roster = Arc::new(SessionRegistry::new(1));
-    let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&roster)));
-    let end = StdioShutdown { shutdown: options.stop, output_closed: unread };
-    let served = serve_stdio(Arc::clone(&front), options.principal, roster, streams, options.wire, end).await;
+    let sessions = Arc::new(SessionRegistry::new(1));
+    let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&sessions)));
+    let shutdown = StdioShutdown { shutdown: options.stop, output_closed };
+    let result =
+        serve_stdio(Arc::clone(&front), options.principal, sessions, streams, options.wire, shutdown).await;
     announcer.abort();
     front.shutdown().await;
-    served
+    result
 }
 
-/// Completes when the other end of standard output is gone. Nothing wakes us for that, so it is looked at
-/// ten times a second, and only once the client has closed its side.
+/// Completes when the reader of standard output is gone. No event reports that, so this polls ten
+/// times a second, and only after the client has closed the input.
 async fn stdout_closed() {
     loop {
         let out = rustix::stdio::stdout();
         let mut descriptors = [PollFd::new(&out, PollFlags::empty())];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let seen = poll(&mut descriptors, Some(&now));
-        if seen.is_ok() && descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        let polled = poll(&mut descriptors, Some(&now));
+        if polled.is_ok() && descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

@@ -1,5 +1,5 @@
-//! A yard behind its real routes, without a socket: for tests of tools as REST shows them. Tests of a tool alone are made
-//! with `toolyard_sdk::testing`.
+//! A yard behind its real routes, without a socket, for testing tools through the REST API. To test
+//! a tool alone, use `toolyard_sdk::testing`.
 
 use std::sync::Arc;
 
@@ -19,18 +19,19 @@ use crate::fronts::Fronts;
 use crate::mcp::{McpSettings, ParkingKey};
 use crate::router::router;
 
-/// What a client of the REST front meets.
+/// The REST API of a yard, as a client sees it.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// use serde_json::json;
-/// use toolyard_sdk::{NativeSource, Tool, hub::Yard};
+/// use toolyard_sdk::{NativeSource, Tool, Yard};
 ///
 /// let tool = Tool::new("greet", || async { Ok("hello") });
-/// let app = toolyard_serve::testing::RestApp::new(Yard::with_sources([NativeSource::new("mine").tool(tool).into_source()]));
-/// let answer = app.post("/mcp/tools/greet/execute", &json!({"params": {}})).await;
-/// assert_eq!((answer.status, &answer.body["success"]), (200, &json!(true)));
+/// let source = NativeSource::new("greetings").tool(tool).into_source();
+/// let app = toolyard_serve::testing::RestApp::new(Yard::with_sources([source]));
+/// let response = app.post("/mcp/tools/greet/execute", &json!({"params": {}})).await;
+/// assert_eq!((response.status, &response.body["success"]), (200, &json!(true)));
 /// # }
 /// ```
 #[derive(Clone)]
@@ -38,29 +39,29 @@ pub struct RestApp {
     router: Router,
 }
 
-/// What was answered.
+/// A response of the REST API.
 #[derive(Debug, Clone)]
 pub struct RestResponse {
     pub status: u16,
     pub headers: HeaderMap,
-    /// The body as JSON; a string where it is none.
+    /// The body as JSON, or as a string if it is not JSON.
     pub body: Value,
 }
 
 impl RestApp {
-    /// For somebody who may do everything. Needs a runtime.
+    /// Creates an app whose caller has all permissions. Must be called inside a Tokio runtime.
     ///
     /// # Panics
-    /// Where the system has no random numbers.
+    /// If the random number generator of the system fails.
     pub fn new(yard: Arc<Yard>) -> Self {
         Self::as_principal(yard, Principal::owner())
     }
 
-    /// For this principal. Needs a runtime.
+    /// Creates an app whose caller is this principal. Must be called inside a Tokio runtime.
     ///
     /// # Panics
-    /// Where the system has no random numbers.
-    #[expect(clippy::panic, reason = "a test cannot go on without random numbers")]
+    /// If the random number generator of the system fails.
+    #[expect(clippy::panic, reason = "a test cannot continue without random numbers")]
     pub fn as_principal(yard: Arc<Yard>, principal: Principal) -> Self {
         match Self::build(yard, principal) {
             Ok(app) => app,
@@ -79,10 +80,10 @@ impl RestApp {
         Ok(Self { router: router(fronts, Authenticator::new(settings, true)) })
     }
 
-    /// Executes a tool with these params.
+    /// Executes a tool with these parameters.
     pub async fn execute(&self, tool: &str, params: Value) -> RestResponse {
         let name: String = form_urlencoded::byte_serialize(tool.as_bytes()).collect();
-        // A plus is a space only in forms.
+        // In a path, `+` is not a space.
         let path = format!("/mcp/tools/{}/execute", name.replace('+', "%20"));
         self.post(&path, &json!({"params": params})).await
     }
@@ -99,7 +100,7 @@ impl RestApp {
         self.request("DELETE", path, Body::empty()).await
     }
 
-    #[expect(clippy::panic, reason = "a test that asks for what is no address is wrong")]
+    #[expect(clippy::panic, reason = "an invalid path is a mistake in the test")]
     async fn request(&self, method: &str, path: &str, body: Body) -> RestResponse {
         let request = Request::builder()
             .method(method)
@@ -112,7 +113,7 @@ impl RestApp {
         let (parts, body) = response.into_parts();
         let bytes = match body.collect().await {
             Ok(body) => body.to_bytes(),
-            Err(error) => panic!("the answer of {path} was cut off: {error}"),
+            Err(error) => panic!("the response of {path} was cut off: {error}"),
         };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));

@@ -1,5 +1,5 @@
-//! The fronts from outside, over a yard of made-up servers: who sees what, and how many subscriptions a client may have. What
-//! needs real servers or processes is in `crates/testkit/tests/control`.
+//! The fronts from outside, over a yard of stub servers: visibility and subscription limits. Tests
+//! that need real servers or processes are in `crates/testkit/tests/control`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
 
 mod control {

@@ -1,5 +1,6 @@
-//! What a caller needs to be connected to an address, and which resolved addresses the connection may use. An address
-//! of a configured server needs what that server needs, however it is written.
+//! Access rules for connecting to an address: the permissions that the caller needs, and the
+//! resolved addresses that the connection may use. The address of a configured server requires the
+//! permissions of that server, however the address is written.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -16,39 +17,41 @@ use url::{Host, Url};
 
 use crate::target::TesterServer;
 
-/// How long the hosts of configured servers may take to be resolved, to know which addresses are theirs.
+/// How long the resolution of the hosts of configured servers may take.
 const RESOLVING: Duration = Duration::from_secs(2);
 
-/// How an address is connected to.
+/// The terms for connecting to an address.
 pub(crate) struct AddressAccess {
-    /// Which resolved addresses may be used; all where there is none.
+    /// Which resolved addresses may be used. `None` allows all.
     pub(crate) filter: Option<AddressFilter>,
-    /// What the caller needs for as long as the connection is used.
+    /// The permissions that the caller must hold while the connection is in use.
     pub(crate) required_permissions: Vec<String>,
-    /// Whether it is a configured server, and not an address that only the caller has named.
+    /// Whether the address belongs to a configured server rather than being known only to the
+    /// caller.
     pub(crate) is_configured: bool,
 }
 
-/// Whether a principal may know what strangers answer, and whether anything answers at all.
+/// Returns whether a principal may see the responses of arbitrary addresses, and whether they
+/// respond at all.
 pub(crate) fn can_see_failures(principal: &Principal) -> bool {
     principal.first_missing_permission(&[SPAWN.to_owned()]).is_none()
 }
 
-/// The one error about an address for callers that may not know more about it.
+/// Returns the only error about an address for callers that may not see more.
 pub(crate) fn opaque_connect_error(url: &str) -> HubError {
-    HubError::new(ErrorKind::CannotConnect, format!("cannot connect to {url}")).with_suggestion(
-        "check the address; why it failed is only shown to callers with the permission spawn",
-    )
+    HubError::new(ErrorKind::CannotConnect, format!("cannot connect to {url}"))
+        .with_suggestion("check the address; only callers with the permission spawn see the cause")
 }
 
-/// The refusal of something that needs a permission.
+/// Returns the error for an action that needs a permission.
 pub(crate) fn forbidden(what: &str, missing: &str) -> HubError {
     HubError::new(ErrorKind::Forbidden, missing_message(what, missing))
-        .with_suggestion("ask the operator of this yard for a token that has it")
+        .with_suggestion("ask the administrator of this yard for a token with this permission")
 }
 
-/// Every permission that any part of a configured server needs: the tester shows and calls all of it. Where tools are
-/// left out of the yard, or the principal is shown only a part of it, that includes `manage`.
+/// Returns every permission that any part of a configured server requires, because the tester shows
+/// and calls all of it. Includes `manage` if tools are excluded from the yard or hidden from the
+/// principal.
 pub(crate) fn required_permissions(settings: &ServerSettings, principal: &Principal) -> Vec<String> {
     let mut needed = settings.permissions.clone();
     needed.extend(settings.tool_permissions.values().flatten().cloned());
@@ -59,17 +62,17 @@ pub(crate) fn required_permissions(settings: &ServerSettings, principal: &Princi
     needed
 }
 
-/// Decides whether `principal` may connect to `url`, and how.
+/// Decides whether `principal` may connect to `url`, and on which terms.
 pub(crate) async fn authorize_address(
     url: &str,
     servers: &BTreeMap<String, TesterServer>,
     principal: &Principal,
 ) -> Result<AddressAccess, HubError> {
     let endpoint = Endpoint::parse(url)
-        .map_err(|error| HubError::new(ErrorKind::CannotConnect, format!("its address is wrong: {error}")))?;
+        .map_err(|error| HubError::new(ErrorKind::CannotConnect, format!("invalid address: {error}")))?;
     let configured: Vec<(&ServerSettings, Endpoint)> = endpoints(servers).collect();
     let is_configured = configured.iter().any(|(_, other)| *other == endpoint);
-    // Other paths of a server may lead to the same tools, so they need its permissions as well.
+    // Other paths of a server may lead to the same tools, so they require its permissions as well.
     let concerned = configured.iter().filter(|(_, other)| match is_configured {
         true => *other == endpoint,
         false => other.is_same_listener(&endpoint),
@@ -78,7 +81,7 @@ pub(crate) async fn authorize_address(
     let by_address = endpoint.connect_permissions();
     let lacks_address = || principal.first_missing_permission(&by_address).map(missing_permission_error);
     if concerned.iter().any(|settings| !principal.can_access_source(&settings.name)) {
-        // As at any other address: that it is configured is not told.
+        // Same error as for any other address, to hide that it is configured.
         return Err(lacks_address().unwrap_or_else(|| opaque_connect_error(url)));
     }
     let mut needed = Vec::new();
@@ -101,12 +104,12 @@ pub(crate) async fn authorize_address(
 }
 
 fn missing_permission_error(missing: &str) -> HubError {
-    let what = if missing == CONNECT_INSIDE { "an inside address" } else { "an address" };
+    let what = if missing == CONNECT_INSIDE { "an internal address" } else { "an address" };
     forbidden(&format!("connecting to {what}"), missing)
 }
 
-/// The rule for resolved addresses: inside ones need a permission, and those of configured servers that this principal
-/// may not use are closed, whatever name led there.
+/// Returns the filter for resolved addresses. Internal addresses require a permission. Addresses of
+/// configured servers that this principal may not use are blocked, whatever name resolved to them.
 async fn address_filter(
     configured: &[(&ServerSettings, Endpoint)],
     endpoint: &Endpoint,
@@ -128,12 +131,12 @@ async fn address_filter(
     Some(Arc::new(move |address| is_public(address) || (may_inside && !closed.has(address))))
 }
 
-/// Inside addresses that must not be connected to on one port.
+/// Internal addresses that must not be connected to on one port.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct BlockedAddresses {
     this_machine: bool,
     addresses: HashSet<IpAddr>,
-    /// Not all names could be resolved in time, so any address could be one of theirs.
+    /// Whether every internal address is blocked because not all names could be resolved in time.
     all: bool,
 }
 
@@ -147,7 +150,8 @@ impl BlockedAddresses {
                 HostPart::Address(address) => closed.add(address),
                 HostPart::Name(name) => drop(lookups.spawn(async move {
                     let found = tokio::net::lookup_host((name, 0)).await;
-                    // A server whose name leads nowhere cannot be reached by another name either.
+                    // A server whose name does not resolve cannot be reached by another name
+                    // either.
                     found.map(|found| found.map(|found| found.ip()).collect::<Vec<_>>()).unwrap_or_default()
                 })),
             }
@@ -174,7 +178,7 @@ impl BlockedAddresses {
     }
 }
 
-/// Where a URL leads, in a form that is equal for all its spellings.
+/// The endpoint of a URL, in a form that is equal for all spellings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Endpoint {
     scheme: String,
@@ -192,7 +196,7 @@ enum HostPart {
 }
 
 impl HostPart {
-    /// Whether it is known to lead inside without being resolved.
+    /// Returns whether the host is known to be internal without resolving it.
     fn is_inside(&self) -> bool {
         match self {
             Self::ThisMachine => true,
@@ -214,18 +218,18 @@ impl Endpoint {
             Some(Host::Ipv6(found)) => address(found.into()),
             Some(Host::Domain(name)) if is_localhost(name) => HostPart::ThisMachine,
             Some(Host::Domain(name)) => HostPart::Name(name.trim_end_matches('.').to_ascii_lowercase()),
-            None => return Err("it has no host".to_owned()),
+            None => return Err("no host".to_owned()),
         };
         Ok(Self {
             scheme: url.scheme().to_owned(),
             host,
-            port: url.port_or_known_default().ok_or("it has no port")?,
+            port: url.port_or_known_default().ok_or("no port")?,
             path: url.path().to_owned(),
             query: url.query().map(str::to_owned),
         })
     }
 
-    /// The permissions to connect to it as an address.
+    /// Returns the permissions for connecting to this endpoint as an address.
     fn connect_permissions(&self) -> Vec<String> {
         let inside = self.host.is_inside().then_some(CONNECT_INSIDE);
         std::iter::once(CONNECT).chain(inside).map(str::to_owned).collect()

@@ -1,4 +1,5 @@
-//! Answers: one JSON object, as structured content and as the same text. Server's words go in as they came.
+//! Answers: one JSON object, as structured content and as the same text. Content from the server is
+//! included unmodified.
 
 use std::time::{Instant, SystemTime};
 
@@ -8,7 +9,7 @@ use toolyard_hub::{Outcome, Raw, Timestamp};
 
 use crate::error::{TesterError, error_json};
 
-/// A moment as RFC 3339, with its zone.
+/// Formats a time as RFC 3339 with its zone.
 pub(crate) fn format_time(at: SystemTime) -> String {
     Timestamp(at).to_string()
 }
@@ -17,7 +18,7 @@ pub(crate) fn now() -> String {
     Timestamp::now().to_string()
 }
 
-/// When an operation began; what it took is told in every answer.
+/// Measures an operation. Every answer includes the duration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch(Instant);
 
@@ -31,7 +32,7 @@ impl Stopwatch {
     }
 }
 
-/// The `metadata` of an answer, to which the time is added last.
+/// The `metadata` of an answer. The duration is added last.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerMetadata {
     members: Object,
@@ -44,7 +45,7 @@ impl AnswerMetadata {
         self
     }
 
-    /// Something about the server that whoever tests it should know.
+    /// Adds a note about the server for the person who tests it.
     pub(crate) fn add_note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
@@ -58,7 +59,7 @@ impl AnswerMetadata {
     }
 }
 
-/// An answer that is being put together.
+/// An answer under construction.
 #[derive(Debug, Default)]
 pub(crate) struct TesterAnswer {
     body: Object,
@@ -66,7 +67,7 @@ pub(crate) struct TesterAnswer {
 }
 
 impl TesterAnswer {
-    /// One that says that it worked.
+    /// Creates an answer that reports success.
     pub(crate) fn success() -> Self {
         Self::default().with("success", to_raw(&true))
     }
@@ -81,13 +82,13 @@ impl TesterAnswer {
         self
     }
 
-    /// The same with more notes.
+    /// Adds notes.
     pub(crate) fn with_notes(mut self, notes: Vec<String>) -> Self {
         self.metadata.get_or_insert_default().notes.extend(notes);
         self
     }
 
-    /// The result of the tool that was called.
+    /// Converts the answer to the result of the called tool.
     pub(crate) fn into_outcome(mut self, watch: Stopwatch) -> Outcome {
         if let Some(metadata) = self.metadata {
             self.body.set("metadata", metadata.into_raw(watch));
@@ -96,7 +97,7 @@ impl TesterAnswer {
     }
 }
 
-/// The answer that says what went wrong.
+/// Builds an answer that reports an error.
 pub(crate) fn failure(fault: &TesterError, mut notes: Vec<String>, watch: Stopwatch) -> Outcome {
     let mut body = Object::default();
     body.set("success", to_raw(&false));
@@ -107,7 +108,7 @@ pub(crate) fn failure(fault: &TesterError, mut notes: Vec<String>, watch: Stopwa
     for (key, value) in &fault.extra_members {
         body.set(key, value.clone());
     }
-    // What the message says already is not said again.
+    // Drop notes that repeat the error message.
     notes.retain(|note| !fault.error.message().contains(note.as_str()));
     let metadata = AnswerMetadata { notes, ..AnswerMetadata::default() };
     body.set("metadata", metadata.into_raw(watch));

@@ -1,19 +1,19 @@
-//! Whose connection it is.
+//! The owner of a connection.
 
 use std::sync::Arc;
 
 use toolyard_hub::{CallRecord, SourceCall};
 
-/// Who shares a connection.
+/// Which calls share a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TesterSharing {
-    /// Everybody who talks to this process: it has one client.
+    /// All calls to this process: it has a single client.
     Process,
-    /// The calls of one session; where there are no sessions, those of one principal.
+    /// The calls of one session, or of one principal if there are no sessions.
     Session,
 }
 
-/// One that has a connection of its own.
+/// A caller with a connection of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum TesterCaller {
     Process,

@@ -1,4 +1,4 @@
-//! One live connection of a caller: who is behind it, since when, and what was done on it.
+//! A connection of a caller: the server, the time of the connection, and statistics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,11 +16,11 @@ use crate::tool_schemas::ToolSchemaCache;
 
 #[derive(Debug)]
 pub(crate) struct TesterConnection {
-    /// As the caller named it.
+    /// The target as the caller wrote it.
     pub(crate) url: String,
     pub(crate) terms: ConnectionTerms,
     pub(crate) link: DirectConnection,
-    /// Somebody has disconnected it: what is under way ends.
+    /// Canceled on disconnect, to end operations in progress.
     pub(crate) closed: CancellationToken,
     pub(crate) tool_schemas: ToolSchemaCache,
     pub(crate) counts: ConnectionCounts,
@@ -28,16 +28,16 @@ pub(crate) struct TesterConnection {
     last_used: Mutex<Instant>,
 }
 
-/// What a connection was granted on.
+/// The terms on which a connection was granted.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTerms {
-    /// What the caller needs for as long as it is used.
+    /// The permissions that the caller must hold while the connection is in use.
     pub(crate) required_permissions: Vec<String>,
-    /// Whether what goes wrong on the way to the server is told to the caller.
+    /// Whether transport errors are hidden from the caller.
     pub(crate) hides_failures: bool,
 }
 
-/// What was done on a connection.
+/// The operations on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionCounts {
     pub(crate) tools_called: AtomicU64,
@@ -50,7 +50,7 @@ impl ConnectionCounts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// With how often the server has broken rules of the protocol.
+    /// Returns the statistics as JSON, including the number of protocol violations.
     pub(crate) fn to_json(&self, violations: u64) -> Raw {
         to_raw(&json!({
             "tools_called": self.tools_called.load(Ordering::Relaxed),
@@ -61,7 +61,7 @@ impl ConnectionCounts {
     }
 }
 
-/// Who a server says it is, as far as it says it in a way that makes sense.
+/// The name and version that a server declares, as far as they are valid.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct TesterServerInfo {
     pub(crate) name: Option<String>,
@@ -86,7 +86,7 @@ impl TesterConnection {
         format_time(self.connected_since)
     }
 
-    /// The transport in the contract's words, which know two.
+    /// Returns the transport in the terms of the contract, which has only two.
     pub(crate) fn transport(&self) -> &'static str {
         if self.link.transport() == "stdio" { "stdio" } else { "streaming-http" }
     }
@@ -100,12 +100,12 @@ impl TesterConnection {
         info.and_then(|info| serde_json::from_str(info.get()).ok()).unwrap_or_default()
     }
 
-    /// What every answer says about the connection.
+    /// Returns the connection data that every answer contains.
     pub(crate) fn summary_json(&self) -> Raw {
         self.base_json().to_raw()
     }
 
-    /// Everything that is known about the connection and who is behind it.
+    /// Returns everything that is known about the connection and its server.
     pub(crate) fn details_json(&self) -> Raw {
         let mut all = self.base_json();
         let info = self.link.server_info().filter(|info| info.get().starts_with('{'));
@@ -130,29 +130,29 @@ impl TesterConnection {
         brief
     }
 
-    /// Puts down rules that a result or a list breaks.
+    /// Records protocol violations of a result or a list.
     pub(crate) fn record_violations(&self, rules: &[String]) {
         for rule in rules {
             self.link.violations().add(rule);
         }
     }
 
-    /// Rules that the server has broken since this was last asked, in words.
+    /// Returns descriptions of the protocol violations since the last call.
     pub(crate) fn take_violations(&self) -> Vec<String> {
-        let (mut told, more) = self.link.violations().take();
-        if self.terms.hides_failures && !told.is_empty() {
-            // They repeat what a stranger said.
-            let many = told.len() as u64 + more;
-            let who = "which is only shown to callers with the permission spawn";
-            return vec![format!("the server broke rules of the protocol {many} times, {who}")];
+        let (mut violations, more) = self.link.violations().take();
+        if self.terms.hides_failures && !violations.is_empty() {
+            // The descriptions quote the server, whose responses this caller may not see.
+            let many = violations.len() as u64 + more;
+            let who = "only callers with the permission spawn see the details";
+            return vec![format!("the server violated the protocol {many} times; {who}")];
         }
         if more > 0 {
-            told.push(format!("the server broke rules of the protocol {more} more times"));
+            violations.push(format!("the server violated the protocol {more} more times"));
         }
-        told
+        violations
     }
 
-    /// Why the server is known to be gone, if it is, as far as the caller may know.
+    /// Returns why the server is gone, if it is, as far as the caller may know.
     pub(crate) fn lost_reason(&self) -> Option<String> {
         let gone = self.link.disconnect_reason()?;
         Some(if self.terms.hides_failures { "the connection failed".to_owned() } else { gone })
@@ -166,7 +166,8 @@ impl TesterConnection {
         self.last_used.lock().elapsed()
     }
 
-    /// Ends it, and what is under way on it. Says how its process ended, if it has one.
+    /// Closes the connection and cancels operations in progress. Returns how its process ended, if
+    /// it has one.
     pub(crate) async fn close(&self) -> Option<String> {
         self.closed.cancel();
         self.link.close().await

@@ -1,4 +1,4 @@
-//! Who is connected to what: one connection for each caller, bounded in number, ended when nobody uses it.
+//! The connections by caller: one per caller, limited in number, and closed when unused.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use toolyard_hub::{ErrorKind, HubError};
 use crate::caller::TesterCaller;
 use crate::connection::TesterConnection;
 
-/// How many connections there are at once, over all callers.
+/// The maximum number of connections of all callers.
 const MOST: usize = 64;
-/// How long one is kept that nobody uses.
+/// How long an unused connection is kept.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// When there is no room, one that nobody has used for this long makes it.
+/// At the limit, a connection that has been unused for this long is replaced.
 const DISPENSABLE: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Debug, Default)]
@@ -25,12 +25,12 @@ pub(crate) struct CallerConnections {
 
 #[derive(Debug)]
 enum ConnectionSlot {
-    /// Being connected, to this.
+    /// Connecting to this target.
     Reserved(String),
     Taken(Arc<TesterConnection>),
 }
 
-/// A seat that is held while the connection is made; it is free again if that comes to nothing.
+/// A slot that is held while the connection is made. It is released if the connection fails.
 #[derive(Debug)]
 pub(crate) struct ConnectionReservation {
     connections: Arc<CallerConnections>,
@@ -38,7 +38,8 @@ pub(crate) struct ConnectionReservation {
 }
 
 impl CallerConnections {
-    /// Takes a seat for a connection that is about to be made, and hands back those that made room for it.
+    /// Reserves a slot for a new connection. Returns it with the connections that were removed to
+    /// make room.
     pub(crate) fn reserve(
         self: &Arc<Self>,
         caller: TesterCaller,
@@ -48,10 +49,11 @@ impl CallerConnections {
         let mut ended = Vec::new();
         match taken.get(&caller) {
             Some(ConnectionSlot::Reserved(other)) => {
-                let message = format!("a connection to {other} is being made");
-                return Err(HubError::new(ErrorKind::CannotConnect, message).with_suggestion("wait for it"));
+                let message = format!("already connecting to {other}");
+                return Err(HubError::new(ErrorKind::CannotConnect, message)
+                    .with_suggestion("wait until connect_to_server returns"));
             }
-            // One whose server is gone is in nobody's way.
+            // A connection whose server is gone may be replaced.
             Some(ConnectionSlot::Taken(connection)) if connection.link.disconnect_reason().is_none() => {
                 return Err(already_connected_error(connection));
             }
@@ -63,7 +65,7 @@ impl CallerConnections {
         Ok((ConnectionReservation { connections: Arc::clone(self), caller: Some(caller) }, ended))
     }
 
-    /// The caller's connection, if there is one. To look at it is not to use it.
+    /// Returns the caller's connection, if any. This does not count as use.
     pub(crate) fn peek(&self, caller: &TesterCaller) -> Option<Arc<TesterConnection>> {
         match self.lock().get(caller) {
             Some(ConnectionSlot::Taken(connection)) => Some(Arc::clone(connection)),
@@ -71,7 +73,7 @@ impl CallerConnections {
         }
     }
 
-    /// The caller's connection.
+    /// Returns the caller's connection.
     pub(crate) fn connection(&self, caller: &TesterCaller) -> Result<Arc<TesterConnection>, HubError> {
         match self.lock().get(caller) {
             Some(ConnectionSlot::Taken(connection)) => {
@@ -79,23 +81,23 @@ impl CallerConnections {
                 Ok(Arc::clone(connection))
             }
             Some(ConnectionSlot::Reserved(url)) => {
-                let message = format!("the connection to {url} is still being made");
+                let message = format!("still connecting to {url}");
                 Err(HubError::new(ErrorKind::NotConnected, message)
-                    .with_suggestion("wait for connect_to_server to answer"))
+                    .with_suggestion("wait until connect_to_server returns"))
             }
             None => Err(HubError::new(ErrorKind::NotConnected, "not connected to any server")
                 .with_suggestion("call connect_to_server first")),
         }
     }
 
-    /// Gives the caller's connection up.
+    /// Removes the caller's connection.
     pub(crate) fn remove(&self, caller: &TesterCaller) -> Result<Arc<TesterConnection>, HubError> {
         let connection = self.connection(caller)?;
         self.lock().remove(caller);
         Ok(connection)
     }
 
-    /// Gives up this very connection, if the caller still has it.
+    /// Removes this connection if the caller still has it.
     pub(crate) fn remove_if_same(&self, caller: &TesterCaller, connection: &Arc<TesterConnection>) {
         let mut taken = self.lock();
         if matches!(taken.get(caller), Some(ConnectionSlot::Taken(held)) if Arc::ptr_eq(held, connection)) {
@@ -103,7 +105,7 @@ impl CallerConnections {
         }
     }
 
-    /// Those that nobody has used for too long; they are not connected any more.
+    /// Removes and returns the connections that have been unused for too long.
     pub(crate) fn take_idle(&self) -> Vec<Arc<TesterConnection>> {
         self.take_if(|connection| connection.idle_for() > IDLE)
     }
@@ -147,9 +149,10 @@ fn make_room(taken: &mut HashMap<TesterCaller, ConnectionSlot>) -> Result<Arc<Te
     match oldest.and_then(|caller| taken.remove(&caller)) {
         Some(ConnectionSlot::Taken(connection)) => Ok(connection),
         Some(ConnectionSlot::Reserved(_)) | None => {
-            let message = format!("all {MOST} connections of this tester are in use");
+            let message =
+                format!("the tester has reached its limit of {MOST} connections, and all are in use");
             Err(HubError::new(ErrorKind::CannotConnect, message)
-                .with_suggestion("disconnect one, or try again later"))
+                .with_suggestion("disconnect one, or retry later"))
         }
     }
 }

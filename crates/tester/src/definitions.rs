@@ -1,4 +1,5 @@
-//! The nine tools as they are advertised. Their words and schemas are a contract and live in `definitions.json`.
+//! The definitions of the nine tools. Their texts and schemas are a contract and live in
+//! `definitions.json`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,11 +12,11 @@ use toolyard_hub::{Raw, Schema, SchemaViolation, SourceOffer, ToolListing, ToolO
 static TEXT: &str = include_str!("definitions.json");
 
 static DEFINITIONS: LazyLock<Vec<Raw>> = LazyLock::new(|| {
-    // The file is ours; a test reads it whole.
+    // The file is part of the crate, and a test parses all of it.
     serde_json::from_str(TEXT).unwrap_or_default()
 });
 
-/// One of the nine.
+/// One of the nine tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TesterTool {
     ConnectToServer,
@@ -72,12 +73,12 @@ impl TesterTool {
         found.and_then(|text| Object::parse(text).ok()).unwrap_or_default()
     }
 
-    /// The schema of its arguments, as advertised.
+    /// Returns the advertised schema of its arguments.
     pub(crate) fn input_schema(self) -> Raw {
         self.definition().remove("inputSchema").unwrap_or_else(|| to_raw(&json!({})))
     }
 
-    /// A part of its return schema, by the keys that lead there.
+    /// Returns a part of its return schema, addressed by a path of keys.
     pub(crate) fn output_schema_part(self, path: &[&str]) -> Schema {
         let mut at = self.definition().remove("outputSchema");
         for key in path {
@@ -87,8 +88,9 @@ impl TesterTool {
     }
 }
 
-/// Where an object of the server's breaks the promises of a part of the return schema. Only the keys that the schema
-/// names are looked at: elsewhere there may be numbers that no reader of ours can hold.
+/// Returns where an object from the server violates a part of the return schema. Checks only the
+/// keys that the schema names, because other values may contain numbers that cannot be parsed
+/// without loss.
 pub(crate) fn contract_violations(part: &Schema, given: &RawValue) -> Vec<SchemaViolation> {
     #[derive(Deserialize)]
     struct SchemaProperties {
@@ -111,7 +113,7 @@ pub(crate) fn contract_violations(part: &Schema, given: &RawValue) -> Vec<Schema
     part.violations(&outline.to_raw())
 }
 
-/// What the tester offers.
+/// Returns the definitions of all tools.
 pub(crate) fn offer() -> Arc<SourceOffer> {
     let tool = |definition: &Raw| ToolOffer {
         definition: definition.clone(),
@@ -129,7 +131,7 @@ mod tests {
 
     use super::{DEFINITIONS, TEXT, TesterTool};
 
-    /// The JSON blocks of the document that defines these tools.
+    /// The JSON blocks of the specification of these tools.
     static SPEC: &str = include_str!("../../../tests/data/spec/tester-tools.json");
 
     #[test]

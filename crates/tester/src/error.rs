@@ -1,5 +1,5 @@
-//! What went wrong, in the nine words of the contract. The table from the yard's kinds of errors is here and nowhere
-//! else.
+//! Errors with the nine error types of the contract. The mapping from the yard's error kinds is
+//! defined only here.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use toolyard_hub::{ErrorKind, HubError, Raw};
 
 use crate::connection::TesterConnection;
 
-/// An error, the connection that it happened on, and what is told beside it.
+/// An error, the connection on which it occurred, and further members of the answer.
 #[derive(Debug)]
 pub(crate) struct TesterError {
     pub(crate) error: HubError,
     pub(crate) connection: Option<Arc<TesterConnection>>,
-    /// More members of the answer.
+    /// Further members of the answer.
     pub(crate) extra_members: Vec<(&'static str, Raw)>,
 }
 
@@ -29,7 +29,7 @@ impl TesterError {
         Self { error, connection: Some(Arc::clone(connection)), extra_members: Vec::new() }
     }
 
-    /// The same with an error of another kind.
+    /// Replaces the kind of the error.
     pub(crate) fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.error = self.error.with_kind(kind);
         self
@@ -41,15 +41,15 @@ impl TesterError {
     }
 }
 
-/// The `error` member of an answer.
+/// Returns the `error` member of an answer.
 pub(crate) fn error_json(error: &HubError) -> Raw {
     let details = error.details().cloned().unwrap_or_else(|| json!({}));
     let details = if details.is_object() { details } else { json!({"value": details}) };
-    let mut told = json!({"type": error_type(error.kind()), "message": error.message(), "details": details});
+    let mut body = json!({"type": error_type(error.kind()), "message": error.message(), "details": details});
     if let Some(suggestion) = error.suggestion() {
-        told["suggestion"] = Value::from(suggestion);
+        body["suggestion"] = Value::from(suggestion);
     }
-    to_raw(&told)
+    to_raw(&body)
 }
 
 pub(crate) fn error_type(kind: ErrorKind) -> &'static str {

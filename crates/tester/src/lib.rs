@@ -1,6 +1,6 @@
-//! Nine tools that let an assistant test any MCP server: connect, look at everything it advertises, call, read, get, and
-//! disconnect, with exact and timed answers. How a connection is made is `upstream`'s business; who may call these tools
-//! is the hub's.
+//! Nine tools with which an assistant can test any MCP server: connect, list everything it
+//! advertises, call, read, get, and disconnect, with exact and timed answers. The `upstream` crate
+//! makes the connections, and the hub decides who may call these tools.
 
 mod access;
 mod answer;

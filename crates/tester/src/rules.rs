@@ -1,5 +1,5 @@
-//! Rules of the protocol that a server's results and definitions break, in words: what is checked here is what the
-//! specification demands, not what our own contract promises.
+//! Checks of a server's results and definitions against the rules of the protocol. This module
+//! checks what the specification requires, not what the contract of the tester promises.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,11 @@ use toolyard_hub::json::Object;
 use toolyard_hub::{Raw, Schema};
 use toolyard_upstream::ServerListKind;
 
-/// More definitions of one list than this are not looked at.
+/// The maximum number of definitions of a list that are checked.
 const MOST: usize = 2_000;
 
-/// What is wrong with the result of a call of a tool. Before 2026-07-28, structured content was an object.
+/// Returns the problems of a tool result. Before 2026-07-28, structured content had to be an
+/// object.
 pub(crate) fn check_call_result(result: &Object, modern: bool) -> Vec<String> {
     let mut broken = Vec::new();
     match result.get("content") {
@@ -34,7 +35,7 @@ pub(crate) fn check_call_result(result: &Object, modern: bool) -> Vec<String> {
     broken
 }
 
-/// What is wrong with a prompt that was got.
+/// Returns the problems of a prompt result.
 pub(crate) fn check_prompt(result: &Object) -> Vec<String> {
     let Some(messages) = result.get("messages") else {
         return vec!["the result of prompts/get has no `messages`".to_owned()];
@@ -57,7 +58,7 @@ pub(crate) fn check_prompt(result: &Object) -> Vec<String> {
     messages.iter().enumerate().filter_map(wrong).collect()
 }
 
-/// What is wrong with a resource that was read.
+/// Returns the problems of a resource result.
 pub(crate) fn check_resource(result: &Object) -> Vec<String> {
     let Some(contents) = result.get("contents") else {
         return vec!["the result of resources/read has no `contents`".to_owned()];
@@ -68,7 +69,7 @@ pub(crate) fn check_resource(result: &Object) -> Vec<String> {
     contents.iter().enumerate().filter_map(wrong).collect()
 }
 
-/// What is wrong with the definitions of a list.
+/// Returns the problems of the definitions in a list.
 pub(crate) fn check_list(which: ServerListKind, items: &[Raw]) -> Vec<String> {
     let (key, named_by) = match which {
         ServerListKind::Tools => ("tools", "name"),
@@ -103,7 +104,7 @@ pub(crate) fn check_list(which: ServerListKind, items: &[Raw]) -> Vec<String> {
     broken
 }
 
-/// What is wrong with the schemas of a tool.
+/// Adds the problems of a tool's schemas.
 fn check_schemas(tool: &Object, name: &str, place: &str, broken: &mut Vec<String>) {
     match tool.get("inputSchema") {
         None => broken.push(format!("{place}: `inputSchema` is missing")),
@@ -126,12 +127,12 @@ fn check_schemas(tool: &Object, name: &str, place: &str, broken: &mut Vec<String
     }
 }
 
-/// Whether it cannot be compiled at all, whatever value is checked.
+/// Returns whether a schema cannot be compiled at all, whatever value is checked.
 pub(crate) fn is_uncompilable(schema: &Schema) -> bool {
     Schema::new(schema.text().to_owned()).problem().is_some()
 }
 
-/// What is wrong with a block of content.
+/// Returns the problem of a content block, if any.
 fn check_content_block(block: &RawValue) -> Option<String> {
     let Ok(members) = Object::parse(block) else { return Some("must be an object".to_owned()) };
     let Some(kind) = members.get("type") else { return Some("`type` is missing".to_owned()) };
@@ -147,13 +148,13 @@ fn check_content_block(block: &RawValue) -> Option<String> {
             None => Some("`resource` is missing".to_owned()),
             Some(resource) => check_resource_contents(resource),
         },
-        // Later versions know more types.
+        // Later protocol versions may have more types.
         kind if kind.starts_with('"') => None,
         _ => Some("`type` must be a string".to_owned()),
     }
 }
 
-/// What is wrong with the contents of a resource.
+/// Returns the problem of the contents of a resource, if any.
 fn check_resource_contents(contents: &RawValue) -> Option<String> {
     let Ok(members) = Object::parse(contents) else { return Some("must be an object".to_owned()) };
     let uri = check_required_string(&members, "uri");

@@ -1,4 +1,4 @@
-//! The tester as a source of a yard: nine tools, and an answer of the contract's form whatever happens.
+//! The tester as a source of a yard: nine tools whose answers always have the form of the contract.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,14 +21,14 @@ use crate::error::TesterError;
 use crate::target::TesterServers;
 use crate::tools;
 
-/// How often connections that nobody uses are looked for.
+/// How often unused connections are closed.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// What a tester obeys.
+/// The settings of a tester.
 #[derive(Debug, Clone)]
 pub struct TesterSettings {
     pub sharing: TesterSharing,
-    /// How long a server may take to be connected to, and to answer with a list.
+    /// How long connecting, and each list, may take.
     pub connect_timeout: Duration,
     /// How long a call may be silent.
     pub call_timeout: Duration,
@@ -40,7 +40,7 @@ impl TesterSettings {
     }
 }
 
-/// The nine tools, and the connections that they work on.
+/// The nine tools and their connections.
 #[derive(Debug)]
 pub struct Tester {
     name: SourceName,
@@ -49,16 +49,16 @@ pub struct Tester {
     pub(crate) common: UpstreamContext,
     pub(crate) servers: TesterServers,
     pub(crate) connections: Arc<CallerConnections>,
-    /// Those that wait for the ends of sessions.
+    /// Tasks that wait for sessions to end.
     watchers: TaskTracker,
     sweeper: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Tester {
-    /// The name of this source, and what the server that offers it calls itself.
+    /// The name of this source, and of the server that offers it.
     pub const NAME: &'static str = "mcp-test-mcp";
 
-    /// Must be called inside a runtime.
+    /// Creates a tester. Must be called inside a runtime.
     pub fn new(settings: TesterSettings, common: UpstreamContext, servers: TesterServers) -> Arc<Self> {
         let seats = Arc::new(CallerConnections::default());
         let sweeper = tokio::spawn(sweep(Arc::clone(&seats)));
@@ -74,7 +74,7 @@ impl Tester {
         })
     }
 
-    /// Ends every connection.
+    /// Closes all connections.
     pub async fn stop(&self) {
         if let Some(sweeper) = self.sweeper.lock().take() {
             sweeper.abort();
@@ -84,7 +84,8 @@ impl Tester {
         self.watchers.wait().await;
     }
 
-    /// Ends a connection when the session is over that it was made in: nobody else can use it.
+    /// Closes a connection when the session that created it ends, because no other session can use
+    /// it.
     pub(crate) fn close_with_session(
         &self,
         session: CancellationToken,
@@ -112,7 +113,7 @@ impl Drop for Tester {
     }
 }
 
-/// Ends connections that nobody has used for a while.
+/// Closes connections that have been unused for a while.
 async fn sweep(seats: Arc<CallerConnections>) {
     loop {
         tokio::time::sleep(SWEEP).await;
@@ -120,7 +121,7 @@ async fn sweep(seats: Arc<CallerConnections>) {
     }
 }
 
-/// Ends these, all at once.
+/// Closes these connections concurrently.
 pub(crate) async fn close_all(connections: Vec<Arc<TesterConnection>>) {
     let mut ending = tokio::task::JoinSet::new();
     for connection in connections {
@@ -147,7 +148,7 @@ impl Source for Tester {
     }
 
     fn render_error(&self, tool: &str, error: &HubError, call: &CallRecord) -> Option<Outcome> {
-        // Whoever cancelled does not want an answer in any words.
+        // A caller that canceled does not expect an answer.
         if error.kind() == ErrorKind::Cancelled {
             return None;
         }

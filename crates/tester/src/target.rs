@@ -1,4 +1,4 @@
-//! What `url` names: an address, a configured server, a script, or a command line.
+//! The target of a connection: an address, a configured server, a script, or a command line.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -11,28 +11,28 @@ use toolyard_upstream::{
     CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlKind, UrlSettings,
 };
 
-/// The configured servers by name; whoever reads the configuration again puts the new ones here.
+/// The configured servers by name. The owner replaces the map when the configuration is reloaded.
 pub type TesterServers = Arc<ArcSwap<BTreeMap<String, TesterServer>>>;
 
-/// A server of the configuration.
+/// A configured server.
 #[derive(Debug, Clone)]
 pub enum TesterServer {
     Ready(Box<ServerSettings>),
-    /// What is configured cannot be used, for this reason.
+    /// The configuration of this server is invalid, for this reason.
     Invalid(String),
 }
 
-/// What is to be connected to.
+/// The target of a connection.
 #[derive(Debug)]
 pub(crate) enum TesterTarget {
-    /// An address that the caller said.
+    /// An address from the caller.
     Address(ServerSettings),
-    /// A program that the caller wants to have started.
+    /// A program to start for the caller.
     Command(ServerSettings),
     Configured(Box<ServerSettings>),
 }
 
-/// Finds out what is meant.
+/// Parses the target of a connection.
 pub(crate) fn parse_target(
     text: &str,
     servers: &BTreeMap<String, TesterServer>,
@@ -44,19 +44,19 @@ pub(crate) fn parse_target(
         let url = UrlSettings { url: text.to_owned(), headers: BTreeMap::new(), kind: UrlKind::Any };
         return Ok(TesterTarget::Address(settings(TransportSettings::Url(url))));
     }
-    // A server that this principal does not see is no server of theirs.
+    // Servers that are hidden from this principal are ignored.
     match servers.get(text).filter(|_| principal.can_access_source(&SourceName::new(text))) {
         Some(TesterServer::Ready(settings)) => return Ok(TesterTarget::Configured(settings.clone())),
         Some(TesterServer::Invalid(reason)) => {
-            let message = format!("the server {text} is configured, but cannot be used: {reason}");
-            return Err(connect_error(message).with_suggestion("mend the configuration"));
+            let message = format!("the configured server {text} cannot be used: {reason}");
+            return Err(connect_error(message).with_suggestion("fix the configuration of this server"));
         }
         None => {}
     }
     if let Some((scheme, _)) = text.split_once("://").filter(|(scheme, _)| !scheme.contains(['/', ' '])) {
-        let message = format!("cannot connect by {scheme}");
+        let message = format!("unsupported URL scheme `{scheme}`");
         return Err(
-            connect_error(message).with_suggestion("say an address that begins with http:// or https://")
+            connect_error(message).with_suggestion("use an address that starts with http:// or https://")
         );
     }
     parse_command(text).map(|command| TesterTarget::Command(settings(TransportSettings::Command(command))))
@@ -73,11 +73,12 @@ fn connect_error(message: impl Into<String>) -> HubError {
 }
 
 fn parse_command(text: &str) -> Result<CommandSettings, HubError> {
-    // A path may have blanks in it, so the whole is looked at before it is taken apart.
+    // A path may contain spaces, so the complete text is checked before it is split.
     let words = match Path::new(text).is_file() {
         true => vec![text.to_owned()],
         false => shlex::split(text).ok_or_else(|| {
-            connect_error("a quote in the command line is not closed").with_suggestion("quote as in a shell")
+            connect_error("the command line has an unclosed quote")
+                .with_suggestion("quote arguments as in a shell")
         })?,
     };
     let mut words = words.into_iter().peekable();
@@ -87,9 +88,9 @@ fn parse_command(text: &str) -> Result<CommandSettings, HubError> {
         words.next();
     }
     let Some(first) = words.next() else {
-        let error = connect_error("there is nothing to connect to");
+        let error = connect_error("nothing to connect to");
         return Err(
-            error.with_suggestion("say an address, a command line, or the name of a configured server")
+            error.with_suggestion("pass an address, a command line, or the name of a configured server")
         );
     };
     let mut started = command_for_file(&first);
@@ -99,7 +100,7 @@ fn parse_command(text: &str) -> Result<CommandSettings, HubError> {
     Ok(CommandSettings { program, args, env, cwd: None, inherit: EnvInheritance::AllowList })
 }
 
-/// The configured name that was probably meant by a command that could not be started.
+/// Returns the configured server that was probably meant by a command that could not be started.
 pub(crate) fn suggest_server<'a>(
     text: &str,
     servers: &'a BTreeMap<String, TesterServer>,
@@ -109,7 +110,7 @@ pub(crate) fn suggest_server<'a>(
     nearest(text.trim(), seen.map(String::as_str))
 }
 
-/// `NAME=value` before a command, as a shell reads it.
+/// Parses a `NAME=value` assignment before a command, as a shell does.
 fn parse_env_assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let mut letters = name.chars();
@@ -118,8 +119,8 @@ fn parse_env_assignment(word: &str) -> Option<(&str, &str)> {
     (begins && goes_on).then_some((name, value))
 }
 
-/// The program to start for this word, and what comes before its other arguments. A script that cannot be executed by
-/// itself is given to what its name says.
+/// Returns the program for this word and its first arguments. A script that is not executable is
+/// run with the interpreter for its file extension.
 fn command_for_file(word: &str) -> Vec<String> {
     let path = Path::new(word);
     let Ok(found) = path.metadata() else { return vec![word.to_owned()] };
@@ -136,7 +137,7 @@ fn command_for_file(word: &str) -> Vec<String> {
         _ => &[],
     };
     let mut words: Vec<String> = interpreter.iter().map(|word| (*word).to_owned()).collect();
-    // Without a slash it would be looked for among the installed programs.
+    // Without a slash, it would be searched on the `PATH`.
     words.push(if word.contains('/') { word.to_owned() } else { format!("./{word}") });
     words
 }

@@ -1,6 +1,6 @@
-//! What the server under test advertised, as far as calls are checked against it. Kept between calls, and read again
-//! when the server says that it changed or when a call would be refused because of it: a tester must not refuse what
-//! the server would take.
+//! The advertised tools of the server under test, for checking calls. They are cached, and read
+//! again when the server announces a change or before a call is rejected, because a tester must not
+//! reject what the server would accept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub(crate) struct ToolSchemaCache {
 pub(crate) struct ToolSchemaIndex {
     by_name: HashMap<String, Arc<TesterToolSchemas>>,
     names: Vec<String>,
-    /// The number of changes that the server had announced when they were read.
+    /// The number of changes that the server had announced when the tools were read.
     list_changes: u64,
-    /// The bytes that the schemas take up.
+    /// The memory reservation for the schemas.
     _reserved: Option<Arc<DefinitionReservation>>,
 }
 
@@ -32,10 +32,10 @@ pub(crate) struct TesterToolSchemas {
     pub(crate) output: Option<Schema>,
 }
 
-/// Which reading will do.
+/// Whether cached tools are sufficient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// The last one, unless the server has said that it changed.
+    /// The cached tools, unless the server has announced a change.
     Cached,
     Fresh,
 }
@@ -51,7 +51,8 @@ impl ToolSchemaIndex {
         }
         let mut tools = Self { list_changes: at, _reserved: pages.reserved.clone(), ..Self::default() };
         for item in &pages.items {
-            // One that cannot be read cannot be checked against; it is still listed as it came.
+            // A definition that cannot be parsed is not used for checks. It is still listed
+            // unmodified.
             let Ok(definition) = serde_json::from_str::<Definition>(item.get()) else { continue };
             let tool = TesterToolSchemas {
                 input: definition.input_schema.map(Schema::new),
@@ -73,7 +74,7 @@ impl ToolSchemaIndex {
 }
 
 impl ToolSchemaCache {
-    /// Keeps what a list said.
+    /// Stores the tools of a list.
     pub(crate) fn store_tools(&self, pages: &PagedList, at: u64) {
         self.store(Arc::new(ToolSchemaIndex::read(pages, at)));
     }
@@ -101,14 +102,14 @@ impl ToolSchemaCache {
     }
 }
 
-/// Whether the server knows the method that a list is read with.
+/// Whether the server supports the method of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListSupport {
     Supported,
     Unsupported,
 }
 
-/// Reads a list; a server that does not know the method has an empty one.
+/// Reads a list. It is empty if the server does not support the method.
 pub(crate) async fn read_list(
     link: &DirectConnection,
     list: ServerListKind,
@@ -119,7 +120,7 @@ pub(crate) async fn read_list(
         Err(error) if error.source_error().is_some_and(|origin| origin.code == METHOD_NOT_FOUND) => {
             Ok((PagedList::default(), ListSupport::Unsupported))
         }
-        // An error of the server about a list is not about the caller's arguments.
+        // A server's error about a list is not about the caller's arguments.
         Err(error) if error.source_error().is_some() => Err(error.with_kind(ErrorKind::ToolFailed)),
         Err(error) => Err(error),
     }

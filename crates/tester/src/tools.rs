@@ -1,4 +1,5 @@
-//! What each of the nine tools does. A verb finds its connection, does one thing on it, and says exactly what happened.
+//! The nine tools. Each one finds its connection, performs one operation on it, and reports exactly
+//! what happened.
 
 mod arguments;
 mod call_tool;
@@ -24,7 +25,7 @@ use crate::definitions::TesterTool;
 use crate::error::TesterError;
 use crate::source::Tester;
 
-/// One use of one of the tools.
+/// One call of one of the tools.
 #[derive(Debug)]
 struct ToolInvocation<'a> {
     tester: &'a Tester,
@@ -37,10 +38,10 @@ pub(crate) async fn run_tool(tester: &Tester, mut call: SourceCall) -> Result<Ou
     let watch = Stopwatch::start();
     let nothing = SourceTarget::Resource { uri: String::new() };
     let SourceTarget::Tool { name, arguments } = std::mem::replace(&mut call.target, nothing) else {
-        return Err(HubError::new(ErrorKind::Bug, "the tester has tools and nothing else"));
+        return Err(HubError::new(ErrorKind::Bug, "the tester offers only tools"));
     };
     let Some(verb) = TesterTool::from_name(&name) else {
-        return Err(HubError::new(ErrorKind::UnknownTool, format!("unknown tool {name}")));
+        return Err(HubError::new(ErrorKind::UnknownTool, format!("unknown tool `{name}`")));
     };
     let caller = TesterCaller::from_call(&call, tester.settings.sharing);
     let this = ToolInvocation { tester, call, caller, arguments };
@@ -56,9 +57,9 @@ pub(crate) async fn run_tool(tester: &Tester, mut call: SourceCall) -> Result<Ou
         TesterTool::GetPrompt => this.get_prompt().await,
     };
     let connection = tester.connections.peek(&this.caller);
-    // The status tells all of them.
-    let heard = connection.as_ref().filter(|_| verb != TesterTool::GetConnectionStatus);
-    let notes = heard.map(|connection| connection.take_violations()).unwrap_or_default();
+    // The status reports all violations itself.
+    let noting = connection.as_ref().filter(|_| verb != TesterTool::GetConnectionStatus);
+    let notes = noting.map(|connection| connection.take_violations()).unwrap_or_default();
     Ok(match answer {
         Ok(answer) => answer.with_notes(notes).into_outcome(watch),
         Err(fault) => {
@@ -68,7 +69,7 @@ pub(crate) async fn run_tool(tester: &Tester, mut call: SourceCall) -> Result<Ou
     })
 }
 
-/// An error of the yard about one of these tools, with what helps to call it rightly.
+/// Adds to an argument error of the yard the input schema of the tool, as help for the next call.
 pub(crate) fn explain_invalid_arguments(tool: &str, error: &HubError) -> HubError {
     let Some(verb) = TesterTool::from_name(tool).filter(|_| error.kind() == ErrorKind::InvalidArguments)
     else {
@@ -77,14 +78,16 @@ pub(crate) fn explain_invalid_arguments(tool: &str, error: &HubError) -> HubErro
     let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
     details["input_schema"] = serde_json::from_str(verb.input_schema().get()).unwrap_or_default();
     let error = error.clone().with_details(details);
-    error.with_suggestion(format!("give {tool} what its input schema asks for; it is in the details"))
+    error.with_suggestion(format!(
+        "call {tool} with arguments that match its input schema, which is in the details"
+    ))
 }
 
 impl ToolInvocation<'_> {
-    /// The arguments, which the yard has checked against the tool's schema.
+    /// Parses the arguments, which the yard has checked against the tool's schema.
     fn parse_arguments<T: DeserializeOwned>(&self) -> Result<T, HubError> {
         serde_json::from_str(self.arguments.get()).map_err(|error| {
-            HubError::new(ErrorKind::InvalidArguments, format!("the arguments cannot be read: {error}"))
+            HubError::new(ErrorKind::InvalidArguments, format!("invalid arguments: {error}"))
         })
     }
 
@@ -97,7 +100,8 @@ impl ToolInvocation<'_> {
         Ok(connection)
     }
 
-    /// Stays with some work on a connection until it is done, the time is up, or somebody disconnects.
+    /// Runs an operation on a connection until it completes, the deadline passes, or the connection
+    /// is closed.
     async fn run_on_connection<T>(
         &self,
         connection: &Arc<TesterConnection>,
@@ -107,10 +111,10 @@ impl ToolInvocation<'_> {
             biased;
             done = work => done,
             () = connection.closed.cancelled() => {
-                Err(HubError::new(ErrorKind::NotConnected, "the connection was given up meanwhile").with_suggestion("connect again"))
+                Err(HubError::new(ErrorKind::NotConnected, "the connection was closed during the call").with_suggestion("call connect_to_server again"))
             }
             () = self.call.deadline.passed() => {
-                Err(HubError::new(ErrorKind::TimedOut, "it took longer than a call may take"))
+                Err(HubError::new(ErrorKind::TimedOut, "the call exceeded its deadline"))
             }
         };
         connection.touch();
@@ -120,7 +124,8 @@ impl ToolInvocation<'_> {
         })
     }
 
-    /// The first of these permissions that the caller lacks. The one client of a process is its owner.
+    /// Returns the first of these permissions that the caller lacks. The single client of a process
+    /// is its owner and lacks none.
     fn missing_permission<'b>(&self, needed: &'b [String]) -> Option<&'b str> {
         match self.caller {
             TesterCaller::Process => None,
@@ -128,7 +133,7 @@ impl ToolInvocation<'_> {
         }
     }
 
-    /// A call to the server under test, for the same caller.
+    /// Builds a call to the server under test for the same caller.
     fn build_call(&self, target: SourceTarget) -> SourceCall {
         SourceCall {
             record: Arc::clone(&self.call.record),
@@ -142,19 +147,19 @@ impl ToolInvocation<'_> {
     }
 }
 
-/// The same error without what a stranger answered to a request that failed; errors of the protocol stay.
+/// Removes the server's response from transport errors. Protocol errors are unchanged.
 fn hide_failure(error: HubError) -> HubError {
     match error.kind() {
         ErrorKind::CannotConnect | ErrorKind::ConnectionLost | ErrorKind::Unauthenticated => {
             HubError::new(error.kind(), "the connection to the server failed").with_suggestion(
-                "connect again; why it failed is only shown to callers with the permission spawn",
+                "call connect_to_server again; only callers with the permission spawn see the cause",
             )
         }
         _ => error,
     }
 }
 
-/// Says what to do next about an error on a connection, where it does not say that itself.
+/// Adds a suggestion to an error on a connection that has none.
 fn with_suggestion(error: HubError) -> HubError {
     if error.suggestion().is_some() {
         return error;
@@ -162,21 +167,21 @@ fn with_suggestion(error: HubError) -> HubError {
     let status = error.details().and_then(|details| details.get("http_status")).and_then(Value::as_u64);
     match (error.kind(), status) {
         (ErrorKind::Unauthenticated, _) => error.with_suggestion(
-            "its token is not accepted any more: log in again with `toolyard login`, then disconnect and connect",
+            "the server no longer accepts the token: run `toolyard login`, then call disconnect and connect_to_server",
         ),
         (ErrorKind::ConnectionLost, Some(404)) => {
-            error.with_suggestion("the session is gone: call disconnect, then connect_to_server again")
+            error.with_suggestion("the session is gone: call disconnect, then connect_to_server")
         }
-        (ErrorKind::ConnectionLost, Some(_)) => error.with_suggestion("look at what the server answered, in the details"),
+        (ErrorKind::ConnectionLost, Some(_)) => error.with_suggestion("see the server's response in the details"),
         (ErrorKind::ConnectionLost, None) => {
-            error.with_suggestion("see why in the details and the server's log, then connect_to_server again")
+            error.with_suggestion("look for the cause in the details and the server's log, then call connect_to_server again")
         }
-        (ErrorKind::ToolFailed, _) => error.with_suggestion("the server's own error is in details.rpc_error"),
+        (ErrorKind::ToolFailed, _) => error.with_suggestion("see the server's error in details.rpc_error"),
         _ => error,
     }
 }
 
-/// The members of a result of the server, or why it is none.
+/// Parses a result from the server as an object. Records a violation if it is not one.
 fn parse_result_object(
     connection: &Arc<TesterConnection>,
     method: &str,
@@ -188,21 +193,21 @@ fn parse_result_object(
             Some(b'"') => "a string",
             Some(b'n') => "null",
             Some(b't' | b'f') => "true or false",
-            Some(b'{') => "an object that cannot be read",
+            Some(b'{') => "an invalid object",
             _ => "a number",
         };
-        let rule = format!("the result of {method} must be an object, and is {kind}");
+        let rule = format!("the result of {method} must be an object, but is {kind}");
         connection.record_violations(std::slice::from_ref(&rule));
         let error =
             HubError::new(ErrorKind::ConnectionLost, rule).with_details(json!({"reason": error.to_string()}));
         TesterError::on_connection(
             connection,
-            error.with_suggestion("the server breaks the protocol: fix what it answers"),
+            error.with_suggestion("fix the server's response, which violates the protocol"),
         )
     })
 }
 
-/// An answer that begins with the connection it is about.
+/// Starts an answer with the connection that it is about.
 fn connection_answer(connection: &TesterConnection) -> TesterAnswer {
     TesterAnswer::success().with("connection", connection.summary_json())
 }

@@ -1,4 +1,4 @@
-//! What the product does as a client in each scenario of the conformance suite's client mode.
+//! The product as a client in each scenario of the client mode of the conformance suite.
 
 mod browser;
 mod connection;
@@ -15,7 +15,7 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug)]
 pub struct Scenario {
     name: String,
-    /// What the suite says beside the address.
+    /// What the suite passes in addition to the address.
     context: Value,
     url: String,
 }
@@ -29,7 +29,8 @@ impl Scenario {
         self.context.get(key).and_then(Value::as_str).map(str::to_owned)
     }
 
-    /// How the client proves who it is: with what the suite gave it, or as the server asks.
+    /// Returns how the client authenticates: with the suite's credentials, or as the server
+    /// demands.
     fn auth(&self) -> ServerAuthSettings {
         let secret = self.context_text("client_secret").or_else(|| self.context_text("private_key_pem"));
         let Some(client_id) = self.context_text("client_id") else { return ServerAuthSettings::OnChallenge };
@@ -42,7 +43,7 @@ impl Scenario {
     }
 }
 
-/// The scenarios in which a good client stops because something is wrong with the server.
+/// Scenarios in which a correct client refuses to continue because the server is at fault.
 const REFUSALS: [&str; 7] = [
     "auth/scope-retry-limit",
     "auth/resource-mismatch",
@@ -53,12 +54,12 @@ const REFUSALS: [&str; 7] = [
     "auth/metadata-issuer-mismatch",
 ];
 
-/// Does what the scenario expects; fails if the server does not do its part.
+/// Does what the scenario expects. Fails if the server does not do its part.
 pub async fn run(scenario: &Scenario) -> Result<(), Failure> {
     let connected = Connection::open(&scenario.url, scenario.auth()).await;
     if REFUSALS.contains(&scenario.name.as_str()) {
         return match connected {
-            Ok(_) => Err("a server that should not be trusted was".into()),
+            Ok(_) => Err("connected to a server that must not be trusted".into()),
             Err(_) => Ok(()),
         };
     }
@@ -82,7 +83,7 @@ async fn call_every_tool(connection: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One of everything that a server can offer.
+/// Uses each kind of item that a server can offer.
 async fn exercise_all(connection: &Connection) -> Result<(), Failure> {
     call_every_tool(connection).await?;
     for resource in &connection.offer().resources {
@@ -95,7 +96,7 @@ async fn exercise_all(connection: &Connection) -> Result<(), Failure> {
 }
 
 async fn call_requested_tools(connection: &Connection, scenario: &Scenario) -> Result<(), Failure> {
-    let calls = scenario.context["toolCalls"].as_array().ok_or("the suite names no calls")?;
+    let calls = scenario.context["toolCalls"].as_array().ok_or("the suite lists no calls")?;
     for call in calls {
         let name = call["name"].as_str().unwrap_or_default();
         connection.call_tool(name, call["arguments"].clone()).await?;
@@ -103,15 +104,15 @@ async fn call_requested_tools(connection: &Connection, scenario: &Scenario) -> R
     Ok(())
 }
 
-/// Hands a schema back as it came.
+/// Sends a schema back unchanged.
 async fn echo(connection: &Connection) -> Result<(), Failure> {
     let tools = connection.tools();
     let focal = tools.iter().find(|tool| tool.name == "json_schema_2020_12_tool");
-    let schema = focal.ok_or("the tool is not there")?.definition["inputSchema"].clone();
+    let schema = focal.ok_or("the tool is missing")?.definition["inputSchema"].clone();
     connection.call_tool("json_schema_echo", json!({"schema": schema})).await
 }
 
-/// While one call waits for an answer, another one is made.
+/// Makes another call while the first one waits for an answer.
 async fn call_during_question(connection: &Connection) -> Result<(), Failure> {
     connection
         .call_tool_with("test_mrtr_echo_state", json!({}), || {
@@ -122,7 +123,7 @@ async fn call_during_question(connection: &Connection) -> Result<(), Failure> {
     connection.call_tool("test_mrtr_no_result_type", json!({})).await
 }
 
-/// What a person who agrees with every suggestion answers.
+/// Answers a form as a person would who accepts every default.
 fn accept_defaults(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
     let answers = properties.into_iter().map(|(name, property)| {

@@ -1,8 +1,9 @@
-//! For tests only: servers to test against, and what drives the product from outside. Nothing that ships depends
-//! on this.
+//! Test support: servers to test against, and harnesses that drive the product from outside. No
+//! published crate depends on it.
 
 pub mod conformance;
 pub mod conformance_client;
+pub mod docs;
 pub mod harness;
 pub mod odd;
 pub mod probe;

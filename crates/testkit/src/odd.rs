@@ -1,5 +1,5 @@
-//! Servers that misbehave, each in one way, switched on by name. They share one small hand-written loop that has
-//! nothing of the product in it, because the product's own server could not say most of this.
+//! Misbehaving servers, each with one fault, selected by name. They share a small hand-written loop
+//! without product code, because the product's own server cannot produce most of these messages.
 
 mod ask;
 mod call;
@@ -22,14 +22,15 @@ use tokio_util::task::AbortOnDropHandle;
 pub use kind::Kind;
 use rpc::Server;
 
-/// Which server, and over what.
+/// Which server to run, and over which transport.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub kind: Kind,
     pub over: Over,
-    /// How long `slow-start` takes.
+    /// The delay of `slow-start`.
     pub delay: Duration,
-    /// Where `changes` counts its starts and `counts-sessions` writes a line for every session.
+    /// The file in which `changes` counts its starts and to which `counts-sessions` appends a line
+    /// per session.
     pub file: Option<PathBuf>,
 }
 
@@ -39,7 +40,7 @@ pub enum Over {
     Http,
 }
 
-/// Which eras a server speaks.
+/// The eras that a server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Eras {
     Legacy,
@@ -47,7 +48,8 @@ enum Eras {
     Both,
 }
 
-/// Serves until it is over; the exit code. Over HTTP, `announce` is told where it listens.
+/// Serves until the server ends, and returns the exit code. Over HTTP, passes the address to
+/// `announce`.
 pub async fn serve(options: Options, announce: impl FnOnce(SocketAddr)) -> std::io::Result<u8> {
     if options.kind == Kind::DiesAtStart {
         write_stderr("odd: starting\nodd: cannot open the database: no such file\n").await;
@@ -68,32 +70,32 @@ pub async fn serve(options: Options, announce: impl FnOnce(SocketAddr)) -> std::
     }
 }
 
-/// A server over HTTP in this very process, for as long as this lives.
+/// A server over HTTP in the current process. It stops when this value is dropped.
 #[derive(Debug)]
 pub struct Nearby {
-    /// Where its MCP endpoint is.
+    /// Address of its MCP endpoint.
     pub url: String,
     _task: AbortOnDropHandle<()>,
 }
 
-/// Starts a server over HTTP in this very process.
+/// Starts a server over HTTP in the current process.
 pub async fn start_in_process(kind: Kind) -> Option<Nearby> {
-    let (tell, told) = oneshot::channel();
+    let (sender, address) = oneshot::channel();
     let options = Options { kind, over: Over::Http, delay: Duration::from_secs(2), file: None };
     let task = AbortOnDropHandle::new(tokio::spawn(async move {
-        // Whoever waits for the address learns it if there is none.
+        // If serving fails, the sender is dropped and the receiver reports it.
         let announce = |address| {
-            let _ = tell.send(address);
+            let _ = sender.send(address);
         };
         let _ = serve(options, announce).await;
     }));
-    Some(Nearby { url: format!("http://{}/mcp", told.await.ok()?), _task: task })
+    Some(Nearby { url: format!("http://{}/mcp", address.await.ok()?), _task: task })
 }
 
-/// Says something on standard error.
+/// Writes to standard error.
 async fn write_stderr(text: &str) {
     let mut stderr = tokio::io::stderr();
-    // A server whose standard error is closed has nobody to tell.
+    // If standard error is closed, there is nowhere to report that.
     let _ = stderr.write_all(text.as_bytes()).await;
     let _ = stderr.flush().await;
 }

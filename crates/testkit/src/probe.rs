@@ -1,5 +1,5 @@
-//! A yard for tests of the wire: one tool per thing that can go wrong between a client and a tool. What it says
-//! about itself is odd on purpose; how that travels is the front's business.
+//! A yard for tests of the wire, with one tool for each thing that can go wrong between a client
+//! and a tool. Its definitions are unusual on purpose; encoding them is the job of the front.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ mod time;
 
 pub use odd::{DEFINITION as ODD_DEFINITION, RESULT as ODD_RESULT};
 
-/// The resource that `touch` says has changed.
+/// The resource that `touch` announces as changed.
 pub const NOTE: &str = "probe://note";
 
-/// The probe, fresh.
+/// Creates a new probe.
 pub fn yard() -> Arc<Yard> {
     Yard::with_sources([source()])
 }
 
-/// What the probe offers, as a source.
+/// Returns the probe as a source.
 pub fn source() -> Arc<dyn Source> {
     let native = NativeSource::new("probe")
         .tools(odd::tools())

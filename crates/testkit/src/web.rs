@@ -1,6 +1,6 @@
-//! Things that listen and are no MCP servers: fixed answers, silence, a certificate that nobody trusts, and a switch that
-//! stands before a real server until it is turned.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on panics")]
+//! Listeners that are not MCP servers: fixed answers, silence, an untrusted certificate, and a
+//! switch in front of a real server.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot continue panics")]
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Something that listens on a loopback address for as long as this lives.
+/// A listener on a loopback address. It stops when this value is dropped.
 #[derive(Debug)]
 pub struct Web {
     /// `127.0.0.1:PORT`
@@ -23,26 +23,26 @@ pub struct Web {
     _task: AbortOnDropHandle<()>,
 }
 
-/// What whoever connects meets.
+/// What a client gets when it connects.
 #[derive(Debug, Clone)]
 pub enum What {
-    /// These bytes once a request has begun, then the end.
+    /// Sends these bytes after the start of a request, then closes the connection.
     Says(String),
-    /// Nothing, for ever.
+    /// Never answers.
     Silence,
-    /// The server at this address.
+    /// Forwards to the server at this address.
     Server(String),
-    /// A certificate that nobody trusts.
+    /// Presents an untrusted certificate.
     Stranger,
-    /// The server at this address, behind this certificate.
+    /// Forwards to the server at this address, behind this certificate.
     Encrypted(String, Shown),
 }
 
-/// A certificate for this machine that was made a moment ago, by nobody.
+/// A newly generated self-signed certificate for this machine.
 #[derive(Clone)]
 pub struct Shown {
     acceptor: TlsAcceptor,
-    /// What must be trusted to trust it.
+    /// The certificate authority to trust.
     pub pem: String,
 }
 
@@ -84,7 +84,7 @@ impl Web {
         Self { address, turn, _task: task }
     }
 
-    /// An answer of HTTP with this status line, these header lines and this body.
+    /// Returns an HTTP response with this status line, these header lines and this body.
     pub fn answer(status: &str, headers: &str, body: &str) -> What {
         let length = body.len();
         What::Says(format!(
@@ -92,7 +92,7 @@ impl Web {
         ))
     }
 
-    /// From now on whoever connects meets something else; connections that are open break off.
+    /// Switches to another behavior and closes all open connections.
     pub fn switch(&self, what: What) {
         self.turn.send_replace(what);
     }
@@ -107,12 +107,12 @@ async fn handle_connection(mut stream: TcpStream, mut turned: watch::Receiver<Wh
     let met = async {
         match what {
             What::Says(text) => {
-                // A request must have begun, or the answer would be to nothing.
+                // The request must have started, or the answer would not belong to one.
                 let mut begun = [0; 65536];
                 if stream.read(&mut begun).await.is_ok() {
                     let _ = stream.write_all(text.as_bytes()).await;
                     let _ = stream.shutdown().await;
-                    // What is left unread would reset the connection before the answer is read.
+                    // Unread data would reset the connection before the client reads the answer.
                     while matches!(stream.read(&mut begun).await, Ok(1..)) {}
                 }
             }

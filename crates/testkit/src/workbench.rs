@@ -1,4 +1,5 @@
-//! A source for tests of the REST front: the tools of the protocol's own examples, and one for each kind of result.
+//! A source for tests of the REST front: the tools of the protocol's own examples, and one for each
+//! kind of result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use toolyard_hub::Source;
 use toolyard_hub::json::{Raw, from_text, to_raw};
 use toolyard_sdk::{Content, Context, Json, LogLevel, NativeSource, Tool, ToolError, tool};
 
-/// The workbench, fresh.
+/// Creates a new workbench.
 pub fn source() -> Arc<dyn Source> {
     let counts = Arc::new(Mutex::new(HashMap::new()));
     let count = Tool::new("count", move |params: Count| count(Arc::clone(&counts), params))
@@ -112,7 +113,7 @@ async fn advanced_tool(ctx: Context) -> Result<Json<Summary>, ToolError> {
     Ok(Json(Summary { success: true, summary: "Analysis complete" }))
 }
 
-/// Streams like `advanced_tool`, but never waits for anything
+/// Streams like `advanced_tool`, but without any delay
 #[tool]
 async fn quick_stream(ctx: Context) -> Result<&'static str, ToolError> {
     ctx.report_progress(50.0, "half");
@@ -139,7 +140,7 @@ fn versioned_tool() -> Tool {
         .metadata("custom", json!({"pricing": "premium", "sla": "99.9%", "region": "us-east-1"}))
 }
 
-/// The same in an older version.
+/// The same tool in an older version.
 fn older_versioned_tool() -> Tool {
     Tool::new("versioned_tool", || async { Ok("1.0.0") }).description("Tool with version").version("1.0.0")
 }
@@ -171,17 +172,17 @@ async fn count(counts: Counts, params: Count) -> Result<String, ToolError> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Words {
-    /// What to say.
+    /// The text to return.
     text: String,
 }
 
-/// Says a text back, as text.
+/// Returns a text as text.
 #[tool]
 async fn say(params: Words) -> Result<String, ToolError> {
     Ok(params.text)
 }
 
-/// Gives text, a picture, a sound and a link.
+/// Returns text, an image, a sound and a link.
 #[tool]
 async fn blocks() -> Result<Vec<Content>, ToolError> {
     Ok(vec![
@@ -193,7 +194,7 @@ async fn blocks() -> Result<Vec<Content>, ToolError> {
     ])
 }
 
-/// Fails with more than words.
+/// Fails with structured content.
 fn refuse() -> Tool {
     Tool::raw("refuse", |_: Raw, _: Context| async {
         Ok(to_raw(&json!({
@@ -202,17 +203,17 @@ fn refuse() -> Tool {
             "isError": true,
         })))
     })
-    .description("Fails with more than words.")
+    .description("Fails with structured content.")
 }
 
-/// Answers with the result object that it is given.
+/// Returns the given result object.
 fn answer() -> Tool {
     Tool::raw("answer", |arguments: Raw, _: Context| async move { Ok(from_text(arguments.get().to_owned())) })
-        .description("Answers with the result object that it is given.")
+        .description("Returns the given result object.")
 }
 
-/// Answers with something that is no result object.
+/// Returns something that is not a result object.
 fn answer_number() -> Tool {
     Tool::raw("answer_number", |_: Raw, _: Context| async { Ok(to_raw(&7)) })
-        .description("Answers with something that is no result object.")
+        .description("Returns something that is not a result object.")
 }

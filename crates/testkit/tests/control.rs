@@ -1,7 +1,7 @@
-//! The control socket from outside: every message against its schema, and what happens when a client, or the yard, does
-//! not do what it should.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
-#![allow(clippy::disallowed_methods, reason = "programs are looked for where the tests themselves would be")]
+//! Tests the control socket from outside: every message against its schema, and misbehaving clients
+//! and yards.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test panics")]
+#![allow(clippy::disallowed_methods, reason = "the tests start programs from their own build folder")]
 
 mod control {
     mod bad_input;

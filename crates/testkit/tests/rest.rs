@@ -1,5 +1,5 @@
-//! The REST front from outside: the real listener with tools of every kind behind it, spoken to in plain HTTP.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
+//! Tests the REST front from outside: the real listener with tools of every kind, over plain HTTP.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test panics")]
 
 mod rest {
     mod bad_input;
@@ -18,7 +18,7 @@ mod rest {
 
     use toolyard_testkit::harness::Server;
 
-    /// A workbench with these options.
+    /// Starts a workbench with these options.
     async fn workbench(options: &[&str]) -> Arc<Server> {
         Server::start(env!("CARGO_BIN_EXE_toolyard-workbench"), options).await
     }

@@ -1,7 +1,7 @@
-//! Servers as processes: how those that we start ourselves end, whatever happens to us and to them, and that the odd
-//! ones are as odd as they say.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
-#![allow(clippy::disallowed_methods, reason = "programs are looked for where the tests themselves would be")]
+//! Servers as processes: how supervised servers end, whatever happens to them or to Toolyard, and
+//! that each misbehaving server misbehaves as documented.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test panics")]
+#![allow(clippy::disallowed_methods, reason = "the tests start programs from their own build folder")]
 
 mod servers {
     mod ending;

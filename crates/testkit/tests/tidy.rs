@@ -1,5 +1,6 @@
-//! The rules of the house that a machine can hold: which room may use which, how files are named and how long they
-//! are, and what must not be in them. Every rule is a function over files, so that each can be shown to fail.
+//! Repository rules that a machine can check: which crate may use which, how files are named and
+//! how long they are, and what must not be in them. Every rule is a function over files, so that
+//! each can be shown to fail.
 
 mod tidy {
     mod dependencies;
@@ -17,20 +18,21 @@ struct File {
     text: String,
 }
 
-/// A rule names every place that breaks it.
+/// A rule. It returns every violation.
 type Rule = fn(&[File]) -> Vec<String>;
 
 const SKIPPED: [&str; 5] = ["target", "node_modules", ".git", ".venv", "__pycache__"];
 const LONGEST: usize = 800;
 
-/// Which crates of this house a crate may use, by folder. `testkit` is not on any list, because it is for tests.
+/// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
+/// for tests.
 const EDGES: [(&str, &[&str]); 17] = [
     ("random", &[]),
     ("hub", &["random"]),
     ("wire", &["random"]),
     ("history", &["hub"]),
     ("hooks", &["hub"]),
-    ("sdk", &["hub", "sdk-macros"]),
+    ("sdk", &["hub", "sdk-macros", "serve"]),
     ("sdk/macros", &[]),
     ("serve", &["hub", "wire", "random"]),
     ("upstream", &["hub", "wire", "random"]),
@@ -53,16 +55,16 @@ const EDGES: [(&str, &[&str]); 17] = [
     ),
 ];
 
-/// Libraries that only some rooms may know.
+/// Libraries that only some crates may use.
 const ROOMS: [(&str, &[&str]); 3] =
     [("axum", &["serve", "wire"]), ("rmcp", &["upstream"]), ("ratatui", &["tui"])];
 
-/// Imports point one way, and each big library has its room.
+/// Crate dependencies follow `EDGES`, and each restricted library is used only where allowed.
 fn edges(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
     for (folder, manifest) in manifests(files) {
         let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == folder) else {
-            broken.push(format!("crates/{folder}: which crates it may use is not written down in tidy.rs"));
+            broken.push(format!("crates/{folder}: has no entry in `EDGES` in tidy.rs"));
             continue;
         };
         for (section, dependency, _) in dependencies(&manifest) {
@@ -75,19 +77,19 @@ fn edges(files: &[File]) -> Vec<String> {
             }
             let room = ROOMS.iter().find(|(library, _)| *library == dependency);
             if room.is_some_and(|(_, rooms)| !rooms.contains(&folder.as_str())) {
-                broken.push(format!("crates/{folder}: {dependency} belongs in another room"));
+                broken.push(format!("crates/{folder}: {dependency} may not be used here"));
             }
         }
     }
     broken
 }
 
-/// Versions are named in the root manifest and nowhere else.
+/// Versions are declared in the root manifest only.
 fn versions(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
     for (folder, manifest) in manifests(files) {
         for (section, dependency, value) in dependencies(&manifest) {
-            if !from_workspace(value) {
+            if !from_workspace(value) && !is_stripped_from_packages(&section, value) {
                 broken.push(format!("crates/{folder}: {section}: {dependency} is not from the workspace"));
             }
         }
@@ -99,6 +101,12 @@ fn versions(files: &[File]) -> Vec<String> {
         }
     }
     broken
+}
+
+/// A dev-dependency with a path and no version is not part of the package. Crates that depend on each
+/// other for tests need that, because neither could be published first.
+fn is_stripped_from_packages(section: &str, value: &Value) -> bool {
+    section.ends_with("dev-dependencies") && value.get("path").is_some() && value.get("version").is_none()
 }
 
 fn from_workspace(value: &Value) -> bool {
@@ -115,7 +123,7 @@ fn first_lines(files: &[File]) -> Vec<String> {
     let sources =
         files.iter().filter(|file| crate_of(file).is_some_and(|(_, rest)| rest.starts_with("src/")));
     let silent = sources.filter(|file| is_any(file, &["rs"]) && !file.text.starts_with("//!"));
-    silent.map(|file| format!("{}: the first line does not say what the file is for", file.path)).collect()
+    silent.map(|file| format!("{}: the first line does not describe the file", file.path)).collect()
 }
 
 fn file_names(files: &[File]) -> Vec<String> {
@@ -125,10 +133,11 @@ fn file_names(files: &[File]) -> Vec<String> {
         let stem = name.split('.').next().unwrap_or_default();
         is_any(file, &["rs", "ts", "js", "mjs", "vue", "py"]) && NAMES.contains(&stem)
     };
-    files.iter().filter(named).map(|file| format!("{}: say what is in it", file.path)).collect()
+    files.iter().filter(named).map(|file| format!("{}: name the file after its content", file.path)).collect()
 }
 
-/// No test is switched off and nothing is left for later. The words are cut in two so that this file may hold them.
+/// No test is disabled and no work is postponed. The words are split so that this file may contain
+/// them.
 fn unfinished(files: &[File]) -> Vec<String> {
     const WORDS: [&str; 4] = [
         concat!("#[ig", "nore"),
@@ -165,12 +174,12 @@ fn outside_world(files: &[File]) -> Vec<String> {
     below.flat_map(|file| lines_with(file, &shipped(file), &WORDS)).collect()
 }
 
-/// Paths of the machine that somebody worked on mean nothing on any other.
+/// Absolute paths of a development machine mean nothing elsewhere.
 fn machine_paths(files: &[File]) -> Vec<String> {
-    let found = |line: &str| {
+    let has_machine_path = |line: &str| {
         ["work", "root", "farm"].iter().any(|word| {
             line.match_indices(&format!("/{word}/")).any(|(at, _)| {
-                // In the middle of a longer path it is just a folder of that name.
+                // In the middle of a longer path it is an ordinary folder name.
                 let before = line[..at].chars().next_back();
                 !before.is_some_and(|c| c.is_alphanumeric() || "_-.~$*})>]".contains(c))
             })
@@ -178,19 +187,19 @@ fn machine_paths(files: &[File]) -> Vec<String> {
     };
     let mut broken = Vec::new();
     for file in files {
-        let lines = file.text.lines().enumerate().filter(|(_, line)| found(line));
+        let lines = file.text.lines().enumerate().filter(|(_, line)| has_machine_path(line));
         broken.extend(lines.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
     }
     broken
 }
 
-/// A lock file that names a registry host installs nowhere else.
+/// A lock file that names a registry host can be installed only there.
 fn registry_hosts(files: &[File]) -> Vec<String> {
-    fn resolved(value: &serde_json::Value, found: &mut Vec<String>) {
+    fn resolved(value: &serde_json::Value, urls: &mut Vec<String>) {
         for (key, inner) in value.as_object().into_iter().flatten() {
             match inner.as_str() {
-                Some(text) if key == "resolved" && text.contains("://") => found.push(text.to_owned()),
-                _ => resolved(inner, found),
+                Some(text) if key == "resolved" && text.contains("://") => urls.push(text.to_owned()),
+                _ => resolved(inner, urls),
             }
         }
     }
@@ -206,7 +215,7 @@ fn registry_hosts(files: &[File]) -> Vec<String> {
     broken
 }
 
-/// The threat model only counts as long as the tests that it names exist.
+/// SECURITY.md may name only tests that exist.
 fn named_tests(files: &[File]) -> Vec<String> {
     let sources: Vec<&File> = files.iter().filter(|file| is_any(file, &["rs"])).collect();
     let exists = |name: &str| sources.iter().any(|file| file.text.contains(&format!("fn {name}(")));
@@ -216,7 +225,8 @@ fn named_tests(files: &[File]) -> Vec<String> {
     words.filter(is_test).filter(|name| !exists(name)).map(|name| format!("SECURITY.md: {name}")).collect()
 }
 
-/// The crates' manifests, by folder under `crates`. One that cannot be read does not build, so cargo says why.
+/// Returns the manifests of the crates, by folder under `crates`. An unreadable manifest does not
+/// build, so cargo reports why.
 fn manifests(files: &[File]) -> impl Iterator<Item = (String, Table)> {
     files.iter().filter_map(|file| {
         let folder = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
@@ -224,7 +234,7 @@ fn manifests(files: &[File]) -> impl Iterator<Item = (String, Table)> {
     })
 }
 
-/// Section, name and value of every dependency, those for one platform included.
+/// Returns section, name and value of every dependency, including those for one platform.
 fn dependencies(manifest: &Table) -> Vec<(String, &str, &Value)> {
     let mut places = vec![(String::new(), manifest)];
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
@@ -239,7 +249,7 @@ fn dependencies(manifest: &Table) -> Vec<(String, &str, &Value)> {
     found
 }
 
-/// The folder of the crate that a file is in, and the path from there.
+/// Returns the folder of a file's crate, and the path from there.
 fn crate_of(file: &File) -> Option<(&str, &str)> {
     let path = file.path.strip_prefix("crates/")?;
     match path.strip_prefix("sdk/macros/") {
@@ -252,7 +262,8 @@ fn is_any(file: &File, extensions: &[&str]) -> bool {
     file.path.rsplit_once('.').is_some_and(|(_, extension)| extensions.contains(&extension))
 }
 
-/// The lines of code with one of these words that is not the end of a longer word; comments may name anything.
+/// Returns the lines of code that contain one of these words, except as the end of a longer word.
+/// Comments may contain anything.
 fn lines_with(file: &File, text: &str, words: &[&str]) -> Vec<String> {
     let has = |line: &str, word: &str| {
         line.match_indices(word)
@@ -263,7 +274,7 @@ fn lines_with(file: &File, text: &str, words: &[&str]) -> Vec<String> {
     found.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())).collect()
 }
 
-/// Every text file of the repository.
+/// Returns every text file of the repository.
 fn repository() -> io::Result<Vec<File>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
     let mut files = Vec::new();
@@ -292,9 +303,9 @@ fn repository() -> io::Result<Vec<File>> {
 #[track_caller]
 fn holds(rule: Rule) {
     let files = repository().unwrap_or_default();
-    assert!(files.len() > 50, "the repository was not found");
+    assert!(files.len() > 50, "repository not found");
     let broken = rule(&files);
-    assert!(broken.is_empty(), "{} places break this rule:\n  {}", broken.len(), broken.join("\n  "));
+    assert!(broken.is_empty(), "{} violations of this rule:\n  {}", broken.len(), broken.join("\n  "));
 }
 
 #[track_caller]
@@ -312,11 +323,11 @@ fn imports_point_one_way_and_each_big_library_has_its_room() {
 fn an_import_against_the_direction_is_found() {
     let hub =
         "[dependencies]\ntoolyard-wire.workspace = true\naxum.workspace = true\nserde.workspace = true\n";
-    let broken = ["crates/hub: axum belongs in another room", "crates/hub: may not use toolyard-wire"];
+    let broken = ["crates/hub: axum may not be used here", "crates/hub: may not use toolyard-wire"];
     check(edges, "crates/hub/Cargo.toml", hub, &broken);
     check(edges, "crates/hub/Cargo.toml", &hub.replace("[dep", "[dev-dep"), &[]);
     let kit = "[target.'cfg(unix)'.dependencies]\ntoolyard-testkit.workspace = true\nrmcp.workspace = true\n";
-    let broken = ["crates/cli: rmcp belongs in another room", "crates/cli: may not use toolyard-testkit"];
+    let broken = ["crates/cli: rmcp may not be used here", "crates/cli: may not use toolyard-testkit"];
     check(edges, "crates/cli/Cargo.toml", kit, &broken);
     check(
         edges,
@@ -324,7 +335,7 @@ fn an_import_against_the_direction_is_found() {
         "[build-dependencies]\ntoolyard = {}",
         &["crates/tui: may not use toolyard"],
     );
-    let new = ["crates/attic: which crates it may use is not written down in tidy.rs"];
+    let new = ["crates/attic: has no entry in `EDGES` in tidy.rs"];
     check(edges, "crates/attic/Cargo.toml", "", &new);
 }
 
@@ -341,6 +352,7 @@ fn a_version_in_a_member_is_found() {
         dependencies.serde = "1"
         dev-dependencies.tokio = { version = "1", features = ["full"] }
         build-dependencies.cc = { path = "../cc" }
+        dev-dependencies.toolyard-sdk = { path = "../sdk" }
         dependencies.fine = { workspace = true, features = ["x"] }
     "#;
     let broken = [
@@ -371,7 +383,7 @@ fn every_source_file_says_first_what_it_is_for() {
 
 #[test]
 fn a_source_file_that_says_nothing_is_found() {
-    let broken = "crates/sdk/macros/src/a.rs: the first line does not say what the file is for";
+    let broken = "crates/sdk/macros/src/a.rs: the first line does not describe the file";
     check(first_lines, "crates/sdk/macros/src/a.rs", "\n//! Late.\n", &[broken]);
     check(first_lines, "crates/hub/tests/a.rs", "fn main() {}", &[]);
 }
@@ -383,8 +395,13 @@ fn files_are_named_for_what_they_hold() {
 
 #[test]
 fn a_file_named_for_nothing_is_found() {
-    check(file_names, "crates/hub/src/call/mod.rs", "", &["crates/hub/src/call/mod.rs: say what is in it"]);
-    check(file_names, "web/src/types.d.ts", "", &["web/src/types.d.ts: say what is in it"]);
+    check(
+        file_names,
+        "crates/hub/src/call/mod.rs",
+        "",
+        &["crates/hub/src/call/mod.rs: name the file after its content"],
+    );
+    check(file_names, "web/src/types.d.ts", "", &["web/src/types.d.ts: name the file after its content"]);
     check(file_names, "crates/hub/src/common.toml", "", &[]);
 }
 

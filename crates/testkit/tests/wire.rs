@@ -1,7 +1,7 @@
-//! What clients see of a server on the wire, whatever they send and however they leave: the real binary over
-//! stdio and HTTP, in every version of the protocol. Every message of the server is held against the protocol's
-//! own schema by the harness.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may")]
+//! What clients see of a server on the wire, whatever they send and however they disconnect: the
+//! real binary over stdio and HTTP, in every version of the protocol. The harness validates every
+//! server message against the protocol's own schema.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failing test panics")]
 
 mod wire {
     mod announcements;

@@ -1,4 +1,5 @@
-//! The state of the whole UI: what is seen, and what a message changes about it. Nothing here waits for anything.
+//! The state of the whole UI: what is visible, and how a message changes it. Nothing here blocks or
+//! awaits.
 
 mod draw;
 
@@ -12,22 +13,22 @@ use crate::screen::{CallPlan, CallScreen, HistoryScreen, LogScreen, Screen, Scre
 use crate::text::clean;
 use crate::ui_state::UiState;
 
-/// How long a notice stays.
+/// How long a notice is shown.
 const NOTICE: std::time::Duration = std::time::Duration::from_secs(6);
-/// How many screens one can go into; deeper ones take the place of the last.
+/// The maximum depth of the screen stack; a screen opened beyond it replaces the last one.
 const DEEPEST: usize = 32;
 
 /// The state of the UI.
 #[derive(Debug)]
 pub struct App {
     world: UiState,
-    /// The first is always the servers.
+    /// The first screen is always the server list.
     screens: Vec<Screen>,
     popup: Option<Popup>,
-    /// Questions of servers; the first is seen.
+    /// Pending questions from servers; the first one is shown.
     questions: Vec<QuestionDialog>,
     notice: Option<Notice>,
-    /// Whether the end of the log is below every screen.
+    /// Whether the end of the log is shown below every screen.
     tail: bool,
 }
 
@@ -51,7 +52,7 @@ impl App {
         Self { world, screens, popup: None, questions: Vec::new(), notice: None, tail: false }
     }
 
-    /// Takes a message in; what is to be done about it goes out.
+    /// Applies a message to the state and returns the effect that it requests.
     pub fn update(&mut self, message: UiMessage) -> Option<Effect> {
         match message {
             UiMessage::Key(key) => return self.press(key),
@@ -68,12 +69,12 @@ impl App {
         None
     }
 
-    /// Whether something moves by itself, so that it must be drawn again soon.
+    /// Whether something on the screen is animated, so that it must be redrawn soon.
     pub fn is_animating(&self) -> bool {
         self.world.calls.running_count() > 0
     }
 
-    /// Whether what the yard remembers of calls is looked at.
+    /// Whether the screen shows the call history of the yard.
     pub fn shows_yard_history(&self) -> bool {
         matches!(self.screens.last(), Some(Screen::History(history)) if history.shows_yard_history())
     }
@@ -81,7 +82,7 @@ impl App {
     fn set_disconnected(&mut self, away: Option<String>) {
         match (&self.world.disconnected, &away) {
             (None, Some(why)) => self.show_notice(&format!("not connected: {why}"), NoticeLevel::Bad),
-            (Some(_), None) => self.show_notice("connected again", NoticeLevel::Good),
+            (Some(_), None) => self.show_notice("reconnected", NoticeLevel::Good),
             _ => {}
         }
         self.world.disconnected = away;
@@ -113,19 +114,19 @@ impl App {
         }
     }
 
-    /// The end of a call that nobody looks at is told in a line.
+    /// Shows a notice when a call ends that is not on the screen.
     fn notify_call_ended(&mut self, id: CallId, news: &UiCallUpdate) {
         let seen = matches!(self.screens.last(), Some(Screen::Call(calling)) if calling.id() == id);
         let name = self.world.calls.get(id).map(|call| clean(&call.subject.raw_name).into_owned());
         if let (false, Some(name)) = (seen, name) {
             match news {
                 UiCallUpdate::Ended(Ok(outcome), _) if !outcome.failed => {
-                    self.show_notice(&format!("{name} succeeded: H shows it"), NoticeLevel::Good);
+                    self.show_notice(&format!("{name} succeeded; press H to show it"), NoticeLevel::Good);
                 }
                 UiCallUpdate::Ended(Err(error), _) if error.kind() == ErrorKind::Cancelled => {
-                    self.show_notice(&format!("{name} was cancelled: H shows it"), NoticeLevel::Bad);
+                    self.show_notice(&format!("{name} was canceled; press H to show it"), NoticeLevel::Bad);
                 }
-                _ => self.show_notice(&format!("{name} failed: H shows it"), NoticeLevel::Bad),
+                _ => self.show_notice(&format!("{name} failed; press H to show it"), NoticeLevel::Bad),
             }
         }
     }
@@ -145,7 +146,7 @@ impl App {
     }
 
     fn press(&mut self, key: KeyPress) -> Option<Effect> {
-        // What was said has been read by whoever goes on.
+        // The next key press dismisses the notice.
         self.notice = None;
         if key == KeyPress::Ctrl('z') {
             return Some(Effect::Suspend);
@@ -204,7 +205,7 @@ impl App {
         }
     }
 
-    /// Keys that mean the same on every screen that has no use of its own for them.
+    /// Handles keys that have the same meaning on every screen that does not use them itself.
     fn press_global(&mut self, key: KeyPress, typing: bool) -> Option<Effect> {
         match key {
             KeyPress::Esc => return self.apply_screen_action(ScreenAction::Back),
@@ -232,7 +233,8 @@ impl App {
         Some(Effect::Quit)
     }
 
-    /// Goes to a screen of which there is one; where one is there already, back to what was before it.
+    /// Opens a screen that exists at most once, brings it to the front, or closes it if it is in
+    /// front.
     fn toggle_screen(&mut self, screen: Screen) {
         let same = |open: &Screen| std::mem::discriminant(open) == std::mem::discriminant(&screen);
         match self.screens.iter().position(same) {
@@ -280,7 +282,8 @@ impl App {
                 None
             }
             ScreenAction::Call(plan) => {
-                // What nobody hints to be harmless is asked about first. Without the definition there is no hint.
+                // Calls are confirmed unless the server annotates the tool as read-only. Without a
+                // definition there is no annotation.
                 let harmless = match (&plan.thing, &plan.subject.target) {
                     (Some(thing), _) => thing.is_hinted_read_only(),
                     (None, CallTarget::Tool { .. }) => false,
@@ -298,7 +301,7 @@ impl App {
     fn start_call(&mut self, plan: CallPlan) -> Option<Effect> {
         let what = plan.subject.target.clone();
         let id = self.world.calls.begin(plan.subject, self.world.now);
-        // The result of the call before has had its time.
+        // A new call replaces the result screen of the previous one.
         if let Some(Screen::Call(_)) = self.screens.last() {
             self.screens.pop();
         }

@@ -1,4 +1,4 @@
-//! The calls of this session: what was asked, how it goes, and what came back.
+//! The calls of this session: their arguments, progress and results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use toolyard_hub::{CallEndReason, CallStatus, CallTarget, HubError, Outcome, Pro
 
 use crate::message::{CallId, ClockTime, UiCallUpdate};
 
-/// How many calls are remembered, and how many bytes of results.
+/// How many calls and how many bytes of results are retained.
 const MOST: usize = 200;
 const MOST_BYTES: usize = 256 * 1024 * 1024;
-/// How many log lines and pieces of a result are shown while a call runs.
+/// How many log lines and output chunks are shown while a call runs.
 const MOST_HEARD: usize = 1_000;
 
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct SessionCalls {
     next: u64,
 }
 
-/// What is called, in all the names that it has.
+/// The target of a call, with all of its names.
 #[derive(Debug, Clone)]
 pub(crate) struct CallSpec {
     pub(crate) source: SourceName,
@@ -37,7 +37,7 @@ pub(crate) struct SessionCall {
     pub(crate) began: ClockTime,
     pub(crate) state: CallState,
     pub(crate) progress: Option<Progress>,
-    /// What it said while it ran.
+    /// The output received while the call runs.
     pub(crate) output_lines: VecDeque<String>,
     pub(crate) cancelling: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) enum CallState {
     Running,
     Answered(Arc<Outcome>, Duration),
     Errored(Arc<HubError>, Duration),
-    /// Its result was dropped to make room.
+    /// The result was dropped to stay within the memory limit.
     Evicted(CallStatus, Duration),
 }
 
@@ -81,7 +81,7 @@ impl SessionCalls {
         self.all.iter_mut().find(|call| call.id == id)
     }
 
-    /// Newest first.
+    /// Returns the calls, newest first.
     pub(crate) fn newest_first(&self) -> impl ExactSizeIterator<Item = &SessionCall> {
         self.all.iter().rev()
     }
@@ -95,8 +95,8 @@ impl SessionCalls {
         match news {
             UiCallUpdate::Progress(progress) => call.progress = Some(progress),
             UiCallUpdate::Log(line) => {
-                let said = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
-                call.push_output_line(format!("{}: {said}", level_name(line.level)));
+                let text = line.data.as_str().map_or_else(|| line.data.to_string(), str::to_owned);
+                call.push_output_line(format!("{}: {text}", level_name(line.level)));
             }
             UiCallUpdate::Chunk(chunk) => call.push_output_line(chunk_text(&chunk)),
             UiCallUpdate::Questions(..) | UiCallUpdate::QuestionsWithdrawn(_) => {}
@@ -108,7 +108,7 @@ impl SessionCalls {
         self.evict_results();
     }
 
-    /// The results of the oldest calls go first; the newest always stays.
+    /// Drops the results of the oldest calls first; the newest result is always retained.
     fn evict_results(&mut self) {
         let mut held: usize = 0;
         for call in self.all.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! What screens are drawn on: lines of a buffer, a few shapes, and the place of the cursor.
+//! The drawing surface of the screens: lines of a buffer, a few shapes, and the cursor position.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -15,7 +15,8 @@ pub(crate) struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// A line of an area, counted from its top; below its bottom there is nothing to draw on.
+    /// Draws a line of text into an area at a row counted from its top; rows below its bottom are
+    /// ignored.
     pub(crate) fn line(&mut self, area: Rect, row: usize, line: &Line<'_>) {
         if let Some(y) = row_y(area, row) {
             self.buffer.set_line(area.x, y, line, area.width);
@@ -27,7 +28,7 @@ impl Canvas<'_> {
         self.line(area, row, &Line::from(Span::styled(text, style)));
     }
 
-    /// The line that is selected, over the whole width.
+    /// Highlights the selected line over the whole width.
     pub(crate) fn select(&mut self, area: Rect, row: usize) {
         if let Some(y) = row_y(area, row) {
             let style = self.theme.selected();
@@ -40,7 +41,7 @@ impl Canvas<'_> {
         self.text(area, row, &"─".repeat(usize::from(area.width)), style);
     }
 
-    /// A mark at the right edge that says which part of a long list is seen.
+    /// Draws a scroll bar at the right edge that shows the visible part of a long list.
     pub(crate) fn scrollbar(&mut self, area: Rect, top: usize, len: usize) {
         let height = usize::from(area.height);
         if len <= height || height < 3 || area.width < 2 {
@@ -56,7 +57,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// A box in the middle, over whatever is there; gives back the room inside.
+    /// Draws a centered dialog box over the screen and returns its inner area.
     pub(crate) fn dialog(&mut self, area: Rect, title: &str, columns: u16, rows: u16) -> Rect {
         let width = columns.saturating_add(4).min(area.width);
         let height = rows.saturating_add(2).min(area.height);
@@ -99,27 +100,27 @@ fn row_y(area: Rect, row: usize) -> Option<u16> {
     Some(area.y + row)
 }
 
-/// Splits so many lines off the top.
+/// Splits the given number of lines off the top.
 pub(crate) fn split_top(area: Rect, lines: u16) -> (Rect, Rect) {
     let lines = lines.min(area.height);
     let upper = Rect { height: lines, ..area };
     (upper, Rect { y: area.y + lines, height: area.height - lines, ..area })
 }
 
-/// Splits so many lines off the bottom.
+/// Splits the given number of lines off the bottom.
 pub(crate) fn split_bottom(area: Rect, lines: u16) -> (Rect, Rect) {
     let lines = lines.min(area.height);
     (Rect { height: area.height - lines, ..area }, Rect { y: area.bottom() - lines, height: lines, ..area })
 }
 
-/// Splits so many columns off the left.
+/// Splits the given number of columns off the left.
 pub(crate) fn split_left(area: Rect, columns: u16) -> (Rect, Rect) {
     let columns = columns.min(area.width);
     let rest = Rect { x: area.x + columns, width: area.width - columns, ..area };
     (Rect { width: columns, ..area }, rest)
 }
 
-/// Without so many columns at either side.
+/// Removes the given number of columns from both sides.
 pub(crate) fn inset(area: Rect, columns: u16) -> Rect {
     let columns = columns.min(area.width / 2);
     Rect { x: area.x + columns, width: area.width - 2 * columns, ..area }

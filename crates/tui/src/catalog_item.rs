@@ -1,4 +1,4 @@
-//! One thing that the yard offers, whatever its kind.
+//! One item that the yard offers: a tool, a resource, a template or a prompt.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl CatalogItem {
         }
     }
 
-    /// The name by which it is called.
+    /// The name by which clients call the item.
     pub(crate) fn key(&self) -> &str {
         match self {
             Self::Tool(tool) => tool.full_name.as_str(),
@@ -36,7 +36,7 @@ impl CatalogItem {
         }
     }
 
-    /// The name that its source gave it.
+    /// The name that the source gave the item.
     pub(crate) fn raw_name(&self) -> &str {
         match self {
             Self::Tool(tool) => &tool.raw_name,
@@ -58,14 +58,16 @@ impl CatalogItem {
         serde_json::from_str(self.raw_definition().get()).unwrap_or_default()
     }
 
-    /// The schema of the arguments as it was advertised, also where the yard shows clients another one.
+    /// The schema of the arguments as the source advertised it, even where the yard shows clients
+    /// another one.
     pub(crate) fn input_schema(&self) -> Option<Raw> {
         let Self::Tool(tool) = self else { return None };
         let definition = Object::parse(&tool.definition).unwrap_or_default();
         Some(definition.get("inputSchema").map_or_else(|| tool.input_schema.clone(), ToOwned::to_owned))
     }
 
-    /// Whether the server hints that calling it changes nothing. Reading and prompting never do.
+    /// Whether the server annotates the item as read-only. Reading a resource and getting a prompt
+    /// always are.
     pub(crate) fn is_hinted_read_only(&self) -> bool {
         match self {
             Self::Tool(_) => {
@@ -77,7 +79,7 @@ impl CatalogItem {
         }
     }
 
-    /// The same thing as it is offered now, if it still is.
+    /// Returns the current version of the same item, if the source still offers it.
     pub(crate) fn current(&self, view: &CatalogView) -> Option<Self> {
         let catalog = view.catalog();
         match self {

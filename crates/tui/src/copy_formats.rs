@@ -1,4 +1,5 @@
-//! A call in words that can be pasted elsewhere: a command line, a request with curl, a JSON-RPC message.
+//! A call in formats that can be pasted elsewhere: a command line, a curl request, a JSON-RPC
+//! message.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -8,12 +9,12 @@ use toolyard_hub::json::{Object, to_raw};
 use crate::calls::CallSpec;
 use crate::message::UiSettings;
 
-/// Where a yard listens of which nothing else is known.
+/// The address used when the address of the yard is unknown.
 const USUAL: &str = "http://127.0.0.1:8080/";
-/// In double quotes, so that the shell puts the token in.
+/// In double quotes, so that the shell expands the token.
 const AUTHORIZATION: &str = r#""Authorization: Bearer $TOOLYARD_TOKEN""#;
 
-/// The same call as a line for a shell, with what makes it reach the same servers.
+/// Returns the call as a shell command, including the options needed to reach the same servers.
 pub(crate) fn as_command(subject: &CallSpec, settings: &UiSettings) -> String {
     let (verb, name) = match &subject.target {
         CallTarget::Tool { name, .. } => ("call", name),
@@ -33,7 +34,8 @@ pub(crate) fn as_command(subject: &CallSpec, settings: &UiSettings) -> String {
     line
 }
 
-/// Arguments one by one, where that can be said; all at once where not.
+/// Returns the arguments one by one where the command line can express that, otherwise all of them
+/// as JSON.
 fn argument_words(arguments: &RawValue) -> Vec<String> {
     let plain = |name: &str| {
         !name.is_empty()
@@ -52,7 +54,7 @@ fn argument_words(arguments: &RawValue) -> Vec<String> {
     }
 }
 
-/// The same call over plain HTTP, of a yard that is served; only tools have that.
+/// Returns the call as a REST request to a served yard. Only tools can be called that way.
 pub(crate) fn as_curl(subject: &CallSpec, settings: &UiSettings) -> Option<String> {
     let CallTarget::Tool { name, arguments } = &subject.target else { return None };
     let mut body = Object::default();
@@ -63,7 +65,7 @@ pub(crate) fn as_curl(subject: &CallSpec, settings: &UiSettings) -> Option<Strin
     Some(format!("curl -H {AUTHORIZATION} -H 'Content-Type: application/json' -d {body} {address}"))
 }
 
-/// The same call as the server itself is asked.
+/// Returns the call as the JSON-RPC request that the server receives.
 pub(crate) fn as_message(subject: &CallSpec) -> String {
     let (method, params) = match &subject.target {
         CallTarget::Tool { .. } => ("tools/call", name_and_arguments(subject)),
@@ -83,7 +85,7 @@ pub(crate) fn as_message(subject: &CallSpec) -> String {
     message.to_raw().get().to_owned()
 }
 
-/// An address of the yard.
+/// Returns a URL below the address of the yard.
 fn yard_url(yard: &str, path: &str) -> String {
     format!("{}/{path}", yard.trim_end_matches('/'))
 }
@@ -99,12 +101,12 @@ fn name_and_arguments(subject: &CallSpec) -> Object {
 }
 
 fn quote(word: &str) -> String {
-    // Quotes where no shell needs them only make a line harder to read.
+    // Quotes that no shell needs make the line harder to read.
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
-    // No shell takes a zero byte; nothing is lost without it.
+    // No shell accepts a NUL byte, so it is removed.
     let word = word.replace('\0', "");
     shlex::try_quote(&word).map(|quoted| quoted.into_owned()).unwrap_or_default()
 }

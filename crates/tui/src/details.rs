@@ -1,5 +1,5 @@
-//! One tool, resource, template or prompt in words: names, description, parameters. The layout of a tool is that of
-//! `/mcp` in the assistants people know.
+//! The details of one tool, resource, template or prompt: names, description, parameters. The
+//! layout of a tool follows `/mcp` in common assistants.
 
 use serde_json::Value;
 use toolyard_hub::parameters::type_name;
@@ -8,17 +8,18 @@ use toolyard_hub::{Raw, ToolParameter};
 use crate::catalog_item::CatalogItem;
 use crate::text::{clean, clean_lines, format_size, truncate};
 
-/// How deep the members of members are told, and how many lines of them.
+/// How deep nested parameters are listed, and how many lines of them.
 const DEEPEST: usize = 4;
 const MOST: usize = 500;
-/// How much of a description is told, of the thing and of one parameter. The definition has it all.
+/// How much of a description is shown: of the item, and of one parameter. The definition contains
+/// all of it.
 const LONGEST: usize = 20_000;
 const LONGEST_OF_ONE: usize = 2_000;
 
-/// A line of details: a heading is told apart, and `hang` is how far what does not fit is indented.
+/// A line of details. The label is highlighted, and `hang` is the indentation of wrapped lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DetailLine {
-    /// What the line begins with that is only there to be found.
+    /// The highlighted beginning of the line.
     pub(crate) label: String,
     pub(crate) text: String,
     pub(crate) hang: usize,
@@ -45,56 +46,56 @@ impl DetailLine {
 pub(crate) fn details(thing: &CatalogItem) -> Vec<DetailLine> {
     match thing {
         CatalogItem::Tool(tool) => {
-            let mut told = name_lines("Tool name: ", &tool.raw_name, tool.full_name.as_str());
-            push_description(&mut told, tool.description.as_deref());
-            told.push(DetailLine::heading("Parameters:"));
-            told.extend(parameter_lines(&thing.input_schema().unwrap_or_else(|| tool.input_schema.clone())));
+            let mut lines = name_lines("Tool name: ", &tool.raw_name, tool.full_name.as_str());
+            push_description(&mut lines, tool.description.as_deref());
+            lines.push(DetailLine::heading("Parameters:"));
+            lines.extend(parameter_lines(&thing.input_schema().unwrap_or_else(|| tool.input_schema.clone())));
             if let Some(schema) = &tool.output_schema {
-                told.push(DetailLine::blank());
-                told.push(DetailLine::heading("Result:"));
-                told.extend(parameter_lines(schema));
+                lines.push(DetailLine::blank());
+                lines.push(DetailLine::heading("Output schema:"));
+                lines.extend(parameter_lines(schema));
             }
-            push_hints(&mut told, &thing.definition());
+            push_hints(&mut lines, &thing.definition());
             if tool.title != tool.raw_name {
-                told.push(DetailLine::blank());
-                told.push(DetailLine::labeled("Title: ", &tool.title));
+                lines.push(DetailLine::blank());
+                lines.push(DetailLine::labeled("Title: ", &tool.title));
             }
             if let Some(problem) = tool.schema_problem() {
-                told.push(DetailLine::blank());
-                told.push(DetailLine::labeled("The schema cannot be used: ", problem));
+                lines.push(DetailLine::blank());
+                lines.push(DetailLine::labeled("Input schema cannot be used: ", problem));
             }
             if let Some(problem) = tool.output_schema_problem() {
-                told.push(DetailLine::blank());
-                told.push(DetailLine::labeled("The output schema cannot be used: ", problem));
+                lines.push(DetailLine::blank());
+                lines.push(DetailLine::labeled("Output schema cannot be used: ", problem));
             }
-            told
+            lines
         }
         CatalogItem::Prompt(prompt) => {
             let definition = thing.definition();
-            let mut told = name_lines("Prompt name: ", &prompt.raw_name, prompt.full_name.as_str());
-            push_description(&mut told, definition.get("description").and_then(Value::as_str));
-            told.push(DetailLine::heading("Arguments:"));
-            let before = told.len();
+            let mut lines = name_lines("Prompt name: ", &prompt.raw_name, prompt.full_name.as_str());
+            push_description(&mut lines, definition.get("description").and_then(Value::as_str));
+            lines.push(DetailLine::heading("Arguments:"));
+            let before = lines.len();
             for argument in definition.get("arguments").and_then(Value::as_array).into_iter().flatten() {
-                let said = |key: &str| argument.get(key).and_then(Value::as_str);
+                let text_of = |key: &str| argument.get(key).and_then(Value::as_str);
                 let required = argument.get("required").and_then(Value::as_bool) == Some(true);
-                let name = said("name").unwrap_or_default();
-                told.push(bullet(0, name, required, "string", said("description"), &[]));
+                let name = text_of("name").unwrap_or_default();
+                lines.push(bullet(0, name, required, "string", text_of("description"), &[]));
             }
-            if told.len() == before {
-                told.push(DetailLine::text("No arguments"));
+            if lines.len() == before {
+                lines.push(DetailLine::text("No arguments"));
             }
-            told
+            lines
         }
         CatalogItem::Resource(resource) => {
-            let mut told = vec![DetailLine::labeled("URI: ", &resource.uri)];
-            push_resource(&mut told, &thing.definition());
-            told
+            let mut lines = vec![DetailLine::labeled("URI: ", &resource.uri)];
+            push_resource(&mut lines, &thing.definition());
+            lines
         }
         CatalogItem::Template(template) => {
-            let mut told = vec![DetailLine::labeled("URI template: ", &template.template)];
-            push_resource(&mut told, &thing.definition());
-            told
+            let mut lines = vec![DetailLine::labeled("URI template: ", &template.template)];
+            push_resource(&mut lines, &thing.definition());
+            lines
         }
     }
 }
@@ -103,31 +104,32 @@ fn name_lines(label: &str, raw: &str, full: &str) -> Vec<DetailLine> {
     vec![DetailLine::labeled(label, raw), DetailLine::labeled("Full name: ", full), DetailLine::blank()]
 }
 
-fn push_description(told: &mut Vec<DetailLine>, description: Option<&str>) {
-    told.push(DetailLine::heading("Description:"));
+fn push_description(lines: &mut Vec<DetailLine>, description: Option<&str>) {
+    lines.push(DetailLine::heading("Description:"));
     match description.map(str::trim).filter(|text| !text.is_empty()) {
-        Some(text) => told.extend(clean_lines(&truncate(text, LONGEST)).lines().map(DetailLine::text)),
-        None => told.push(DetailLine::text("No description")),
+        Some(text) => lines.extend(clean_lines(&truncate(text, LONGEST)).lines().map(DetailLine::text)),
+        None => lines.push(DetailLine::text("No description")),
     }
-    told.push(DetailLine::blank());
+    lines.push(DetailLine::blank());
 }
 
-fn push_resource(told: &mut Vec<DetailLine>, definition: &Value) {
-    let said = |key: &str| definition.get(key).and_then(Value::as_str);
+fn push_resource(lines: &mut Vec<DetailLine>, definition: &Value) {
+    let text_of = |key: &str| definition.get(key).and_then(Value::as_str);
     for (label, key) in [("Name: ", "name"), ("Title: ", "title"), ("Type: ", "mimeType")] {
-        if let Some(text) = said(key) {
-            told.push(DetailLine::labeled(label, text));
+        if let Some(text) = text_of(key) {
+            lines.push(DetailLine::labeled(label, text));
         }
     }
     if let Some(bytes) = definition.get("size").and_then(Value::as_u64) {
-        told.push(DetailLine::labeled("Size: ", &format_size(usize::try_from(bytes).unwrap_or(usize::MAX))));
+        lines.push(DetailLine::labeled("Size: ", &format_size(usize::try_from(bytes).unwrap_or(usize::MAX))));
     }
-    told.push(DetailLine::blank());
-    push_description(told, said("description"));
-    told.pop();
+    lines.push(DetailLine::blank());
+    push_description(lines, text_of("description"));
+    lines.pop();
 }
 
-/// The members of a schema, one line each, those of objects within it below them.
+/// Lists the properties of a schema, one line each, with the properties of nested objects below
+/// them.
 fn parameter_lines(schema: &Raw) -> Vec<DetailLine> {
     let fields = toolyard_hub::parameters(schema);
     if fields.is_empty() {
@@ -140,23 +142,23 @@ fn parameter_lines(schema: &Raw) -> Vec<DetailLine> {
         };
         return vec![DetailLine::text(&text)];
     }
-    let mut told = Vec::new();
-    push_fields(&mut told, &fields, 0);
-    if told.len() >= MOST {
-        told.push(DetailLine::text("… and more than can be listed; the schema has it all"));
+    let mut lines = Vec::new();
+    push_fields(&mut lines, &fields, 0);
+    if lines.len() >= MOST {
+        lines.push(DetailLine::text("… more parameters are not listed; see the schema"));
     }
-    told
+    lines
 }
 
-fn push_fields(told: &mut Vec<DetailLine>, fields: &[ToolParameter], depth: usize) {
+fn push_fields(lines: &mut Vec<DetailLine>, fields: &[ToolParameter], depth: usize) {
     for field in fields {
-        if told.len() >= MOST {
+        if lines.len() >= MOST {
             return;
         }
         let about = field.description.as_deref();
-        told.push(bullet(depth, &field.name, field.required, &field.kind, about, &field.remarks()));
+        lines.push(bullet(depth, &field.name, field.required, &field.kind, about, &field.remarks()));
         if depth + 1 < DEEPEST {
-            push_fields(told, &field.fields, depth + 1);
+            push_fields(lines, &field.fields, depth + 1);
         }
     }
 }
@@ -183,28 +185,28 @@ fn bullet(
     DetailLine { label: format!("{indent}• {} ", clean(name)), text, hang: 2 * depth + 2 }
 }
 
-/// What the server says about the tool's manners. Nobody has checked it.
-fn push_hints(told: &mut Vec<DetailLine>, definition: &Value) {
+/// Adds the annotations of the server, which Toolyard does not verify.
+fn push_hints(lines: &mut Vec<DetailLine>, definition: &Value) {
     let hints = describe_hints(definition);
     if !hints.is_empty() {
-        told.push(DetailLine::blank());
-        told.push(DetailLine::heading("Hints from the server (nobody has checked them):"));
-        told.extend(hints.into_iter().map(|hint| DetailLine::text(&format!("• {hint}"))));
+        lines.push(DetailLine::blank());
+        lines.push(DetailLine::heading("Server annotations (unverified):"));
+        lines.extend(hints.into_iter().map(|hint| DetailLine::text(&format!("• {hint}"))));
     }
 }
 
-/// Each hint of a definition in words.
+/// Describes each annotation of a definition.
 pub(crate) fn describe_hints(definition: &Value) -> Vec<String> {
-    const HINTS: [(&str, &str); 4] = [
-        ("readOnlyHint", "read-only"),
-        ("destructiveHint", "destructive"),
-        ("idempotentHint", "idempotent"),
-        ("openWorldHint", "reaches out into the world"),
+    const HINTS: [(&str, &str, &str); 4] = [
+        ("readOnlyHint", "read-only", "not read-only"),
+        ("destructiveHint", "destructive", "not destructive"),
+        ("idempotentHint", "idempotent", "not idempotent"),
+        ("openWorldHint", "open-world", "closed-world"),
     ];
     let annotations = definition.get("annotations");
-    let said = |key: &str| annotations.and_then(|hints| hints.get(key)).and_then(Value::as_bool);
-    let word = |(key, word): &(&str, &str)| {
-        said(key).map(|yes| format!("{word}: {}", if yes { "yes" } else { "no" }))
+    let value_of = |key: &str| annotations.and_then(|hints| hints.get(key)).and_then(Value::as_bool);
+    let word = |(key, yes, no): &(&str, &str, &str)| {
+        value_of(key).map(|is| if is { (*yes).to_owned() } else { (*no).to_owned() })
     };
     HINTS.iter().filter_map(word).collect()
 }

@@ -1,15 +1,15 @@
-//! Text that is being typed: one line, or several.
+//! A text editor for a single line or several lines.
 
 use std::borrow::Cow;
 
 use crate::key::KeyPress;
 use crate::text;
 
-/// What is typed, and where the cursor is.
+/// The text being edited, and the cursor position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Editor {
     text: String,
-    /// A byte of the text.
+    /// The cursor position as a byte offset into the text.
     at: usize,
     lines: LineMode,
 }
@@ -22,13 +22,13 @@ enum LineMode {
 }
 
 impl Editor {
-    /// For one line.
+    /// Creates an editor for a single line.
     pub(crate) fn single_line(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { at: text.len(), text, lines: LineMode::One }
     }
 
-    /// For several; the cursor is at the beginning.
+    /// Creates an editor for several lines, with the cursor at the start.
     pub(crate) fn multi_line(text: impl Into<String>) -> Self {
         Self { text: text.into(), at: 0, lines: LineMode::Several }
     }
@@ -41,7 +41,7 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Whether the key was one that edits.
+    /// Handles a key; returns whether it was an editing key.
     pub(crate) fn press(&mut self, key: KeyPress) -> bool {
         match key {
             KeyPress::Char(c) => self.insert_text(c.encode_utf8(&mut [0; 4])),
@@ -86,7 +86,7 @@ impl Editor {
         true
     }
 
-    /// Puts text in where the cursor is. In a single line, breaks become spaces.
+    /// Inserts text at the cursor. In a single line, line breaks become spaces.
     pub(crate) fn insert_text(&mut self, text: &str) {
         let text = match self.lines {
             LineMode::One => Cow::Owned(text.replace(['\n', '\r'], " ")),
@@ -96,12 +96,13 @@ impl Editor {
         self.at += text.len();
     }
 
-    /// What is to be seen of a single line in so many columns, and in which of them the cursor is.
+    /// Returns the part of a single line that fits into the given columns, and the column of the
+    /// cursor.
     pub(crate) fn visible_line(&self, columns: usize) -> (String, usize) {
         visible_window(&self.text, self.at, columns)
     }
 
-    /// Line and byte in that line of the cursor.
+    /// Returns the line of the cursor and its byte offset in that line.
     pub(crate) fn cursor_position(&self) -> (usize, usize) {
         (self.text[..self.at].matches('\n').count(), self.at - self.line_start())
     }
@@ -142,11 +143,12 @@ enum MoveDirection {
     End,
 }
 
-/// The part of a line around a byte of it that fits into so many columns, made safe to show, and the column of that
-/// byte.
+/// Returns the part of a line around a byte offset that fits into the given columns, sanitized for
+/// display, and the column of that byte.
 pub(crate) fn visible_window(line: &str, at: usize, columns: usize) -> (String, usize) {
     let columns = columns.max(2);
-    // Backwards from the cursor, which needs a column of its own: the line may be very long.
+    // Scans backwards from the cursor, which needs a column of its own, because the line may be
+    // very long.
     let mut start = at;
     let mut used = 1;
     for (before, c) in line[..at].char_indices().rev() {

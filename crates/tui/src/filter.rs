@@ -1,4 +1,5 @@
-//! Narrowing a long list down while somebody types. A longer text only looks at what the shorter one left.
+//! Incremental filtering of a long list. A longer text only searches the matches of the shorter
+//! one.
 
 use crate::editor::Editor;
 use crate::key::KeyPress;
@@ -9,13 +10,13 @@ pub(crate) struct ListFilter {
     pub(crate) typing: bool,
 }
 
-/// What a key did to the filter.
+/// The result of a key press on the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FilterAction {
-    /// The text is not what it was.
+    /// The filter text changed.
     Changed,
     Same,
-    /// The key is for the list.
+    /// The filter does not handle this key; the list may.
     Ignored,
 }
 
@@ -28,7 +29,7 @@ impl ListFilter {
         self.typed.is_empty()
     }
 
-    /// Looks at a key before the list does.
+    /// Handles a key before the list does.
     pub(crate) fn press(&mut self, key: KeyPress) -> FilterAction {
         match key {
             KeyPress::Char('/') if !self.typing => {
@@ -62,13 +63,13 @@ impl ListFilter {
         self.typed.insert_text(text);
     }
 
-    /// What is typed and the column of the cursor.
+    /// Returns the visible text and the column of the cursor.
     pub(crate) fn visible_line(&self, columns: usize) -> (String, usize) {
         self.typed.visible_line(columns)
     }
 }
 
-/// The indices of a list that a filter lets through.
+/// The indices of the list items that match a filter.
 #[derive(Debug, Default)]
 pub(crate) struct FilterHits {
     hits: Vec<usize>,
@@ -89,20 +90,20 @@ impl FilterHits {
         self.hits.iter().position(|hit| *hit == index)
     }
 
-    /// The list is another one.
+    /// Resets the matches because the list changed.
     pub(crate) fn invalidate(&mut self) {
         self.built = false;
     }
 
-    /// Lets through what has every word. `hay` is what a row is searched in, in small letters; what is found before
-    /// the length that comes with it counts more.
+    /// Narrows the matches to the rows that contain every word. `hay` returns the lowercase text of
+    /// a row; matches before the length returned with it rank higher.
     pub(crate) fn narrow<'a>(&mut self, text: &str, len: usize, hay: impl Fn(usize) -> (usize, &'a str)) {
         let wanted = text.to_lowercase();
         if self.built && wanted == self.query {
             return;
         }
         let words: Vec<&str> = wanted.split_whitespace().collect();
-        // A longer text lets through part of what the shorter one did.
+        // A longer text matches a subset of what the shorter one matched.
         let grown = self.built && wanted.starts_with(&self.query) && !self.query.is_empty();
         let mut candidates: Vec<usize> =
             if grown { std::mem::take(&mut self.hits) } else { (0..len).collect() };

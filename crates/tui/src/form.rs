@@ -1,5 +1,5 @@
-//! A form made from a JSON Schema: fields of the right kind, defaults filled in, checked with every key. Whatever a form
-//! cannot show is written as JSON, and anything can be.
+//! A form generated from a JSON Schema: typed fields, defaults filled in, validated on every key
+//! press. Values that a form cannot represent are edited as JSON, and so can be the whole value.
 
 mod build;
 mod draw;
@@ -26,14 +26,15 @@ pub(crate) struct SchemaForm {
     root: FormNode,
     rows: Vec<FormRow>,
     pick: ListCursor,
-    /// The list of choices of the field, while it is open.
+    /// The open list of choices of the selected field.
     picking: Option<ChoiceList>,
-    /// Everything as JSON, instead of fields.
+    /// The editor for the whole value as JSON, instead of fields.
     raw: Option<Editor>,
-    /// Why there are no fields, if there cannot be.
+    /// Why the schema cannot be shown as fields.
     no_fields: Option<String>,
     problems: Vec<FieldProblem>,
-    /// Whether the person has tried to hand it in: what is missing is only then told in red.
+    /// Whether the user has tried to submit the form. Missing values are only marked as errors
+    /// after that.
     submit_attempted: bool,
     button: &'static str,
 }
@@ -44,28 +45,28 @@ struct ChoiceList {
     pick: ListCursor,
 }
 
-/// What is wrong with one field.
+/// A validation error of one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldProblem {
     pointer: String,
     text: String,
 }
 
-/// What a key did.
+/// The result of a key press.
 #[derive(Debug)]
 pub(crate) enum FormAction {
     Stay,
     Leave,
-    /// It is to be handed in, and nothing is wrong with it.
+    /// Submit these values; they are valid.
     Submit(Raw),
-    /// It is to be handed in, but this is wrong with it.
+    /// The user tried to submit the form, but it is invalid.
     Invalid(String),
-    /// The form has no use for this key.
+    /// The form does not handle this key.
     Ignored,
 }
 
 impl SchemaForm {
-    /// An empty form with the defaults of the schema; `button` says what handing it in does.
+    /// Creates a form with the defaults of the schema; `button` is the label of the submit button.
     pub(crate) fn new(schema: Raw, button: &'static str) -> Self {
         let built = build::build_root(&schema);
         let (root, no_fields) = match built {
@@ -89,7 +90,7 @@ impl SchemaForm {
         form
     }
 
-    /// The same with these values, as far as they fit; as JSON where they do not.
+    /// Creates a form with these values, or as JSON if the fields cannot represent them.
     pub(crate) fn with_values(mut self, values: &Raw) -> Self {
         let read: Value = serde_json::from_str(values.get()).unwrap_or_default();
         if self.no_fields.is_some() || !self.root.fill(&read) {
@@ -99,7 +100,7 @@ impl SchemaForm {
         self
     }
 
-    /// The values as they are now.
+    /// Returns the current values.
     pub(crate) fn value(&self) -> Raw {
         match &self.raw {
             Some(editor) => from_text(editor.text().to_owned()),
@@ -107,7 +108,7 @@ impl SchemaForm {
         }
     }
 
-    /// What handing it in does.
+    /// The label of the submit button.
     pub(crate) fn button(&self) -> &'static str {
         self.button
     }
@@ -259,7 +260,7 @@ impl SchemaForm {
         }
     }
 
-    /// Between fields and JSON.
+    /// Switches between fields and JSON.
     fn toggle_raw(&mut self) -> FormAction {
         let Some(editor) = &self.raw else {
             self.raw = Some(Editor::multi_line(pretty_json(self.value().get())));
@@ -273,12 +274,12 @@ impl SchemaForm {
                 self.raw = None;
                 FormAction::Stay
             }
-            Ok(_) => FormAction::Invalid("the form has no fields for some of this".to_owned()),
-            Err(error) => FormAction::Invalid(format!("this is no JSON: {error}")),
+            Ok(_) => FormAction::Invalid("the form has no fields for some of these values".to_owned()),
+            Err(error) => FormAction::Invalid(format!("invalid JSON: {error}")),
         }
     }
 
-    /// Adds an item to the list that the cursor is at or in, and goes there.
+    /// Adds an item to the list at or around the cursor, and selects it.
     fn add_item(&mut self) {
         let Some(row) = self.rows.get(self.pick.at) else { return };
         let mut path = row.path.clone();
@@ -330,7 +331,7 @@ impl SchemaForm {
         self.root.at(&row.path)
     }
 
-    /// Which choices of the field the filter lets through.
+    /// Returns the choices of the field that match the filter.
     fn shown_choices(&self, picking: &ChoiceList) -> Vec<usize> {
         let Some(FormNode { kind: FormNodeKind::Choice { labels, .. }, .. }) = self.selected() else {
             return Vec::new();
@@ -340,7 +341,7 @@ impl SchemaForm {
         labels.iter().enumerate().filter(fits).map(|(at, _)| at).collect()
     }
 
-    /// Works out anew what follows from the values.
+    /// Recomputes the rows and the problems from the values.
     fn revalidate(&mut self) {
         self.rows = rows::rows(&self.root);
         self.pick.clamp(self.rows.len());
@@ -348,7 +349,7 @@ impl SchemaForm {
             Some(editor) => {
                 let wrong = serde_json::from_str::<&RawValue>(editor.text()).err();
                 let problem =
-                    |error: serde_json::Error| FieldProblem::new("", format!("this is no JSON: {error}"));
+                    |error: serde_json::Error| FieldProblem::new("", format!("invalid JSON: {error}"));
                 (editor.text().to_owned(), wrong.map(problem).into_iter().collect())
             }
             None => write::write_json(&self.root),
@@ -375,7 +376,7 @@ impl FieldProblem {
     }
 }
 
-/// JSON with line breaks; text that is none stays as it is.
+/// Formats JSON with line breaks; other text is returned unchanged.
 pub(crate) fn pretty_json(text: &str) -> String {
     let read: Result<Value, _> = serde_json::from_str(text);
     read.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| text.to_owned())

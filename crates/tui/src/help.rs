@@ -1,51 +1,51 @@
-//! The keys, for the help and for the documentation, which is checked against this list.
+//! The key bindings for the help screen. A test checks the documentation against this list.
 
-/// Where a key means what.
+/// The key bindings by context.
 pub(crate) const HELP: &[(&str, &[(&str, &str)])] = &[
     (
         "Everywhere",
         &[
-            ("↑ ↓ or k j", "move, or scroll"),
-            ("PgUp PgDn", "a page; Ctrl-U and Ctrl-D half of one"),
-            ("g G", "the first, the last"),
-            ("Enter", "go on, or open"),
-            ("Esc", "back; clears a filter first"),
-            ("Tab Shift-Tab", "the next view, the one before; also ← → or h l"),
+            ("↑ ↓ or k j", "move or scroll"),
+            ("PgUp PgDn", "page up or down; Ctrl-U and Ctrl-D half a page"),
+            ("g G", "first, last"),
+            ("Enter", "select or open"),
+            ("Esc", "clear the filter, or go back"),
+            ("Tab Shift-Tab", "next, previous view; also ← → or h l"),
             ("/", "filter or search as you type"),
-            ("H", "history; Tab there: of this session, or of the yard"),
+            ("H", "history; Tab there: this session or all calls"),
             ("L", "log: events, standard error, messages"),
-            ("T", "the end of the log below every screen, or not"),
-            ("? or F1", "these keys"),
+            ("T", "show or hide the log tail below every screen"),
+            ("? or F1", "show this help"),
             ("q", "quit"),
-            ("Ctrl-C", "cancel the call, else quit"),
-            ("Ctrl-Z", "suspend; fg comes back"),
+            ("Ctrl-C", "cancel the call, or quit"),
+            ("Ctrl-Z", "suspend; fg resumes"),
         ],
     ),
-    ("Servers", &[("r", "reconnect"), ("e", "disable or enable, until the end of this session")]),
+    ("Servers", &[("r", "reconnect"), ("e", "disable or enable for the rest of this session")]),
     ("Tools, resources, prompts", &[("c", "call, read or get"), ("y", "copy the definition (in details)")]),
     (
         "Forms",
         &[
-            ("Ctrl-S", "call; also Enter on the button"),
-            ("← → or Space", "change a choice; Enter shows them all"),
-            ("Ctrl-N Ctrl-D", "add an item to a list, remove it"),
-            ("Ctrl-T", "give a field, or leave it out"),
-            ("Ctrl-R", "write the arguments as JSON, and back"),
-            ("Ctrl-X", "decline what a server asks; Esc cancels it"),
+            ("Ctrl-S", "submit; also Enter on the button"),
+            ("← → or Space", "change the choice; Enter lists all choices"),
+            ("Ctrl-N Ctrl-D", "add, remove a list item"),
+            ("Ctrl-T", "set or omit a field"),
+            ("Ctrl-R", "switch between form and JSON"),
+            ("Ctrl-X", "decline a server's request; Esc cancels it"),
         ],
     ),
     (
         "Results",
         &[
-            ("Tab", "content or JSON"),
-            ("Enter or Space", "fold, unfold; a long text opens"),
+            ("Tab", "switch between content and JSON"),
+            ("Enter or Space", "fold, unfold, or open long text"),
             ("← → or h l", "fold, unfold"),
-            ("z", "fold everything"),
-            ("n N", "the next find, the one before"),
+            ("z", "fold all"),
+            ("n N", "next, previous match"),
             ("s", "save to a file"),
             ("y", "copy the call or its result"),
-            ("r e", "repeat, or repeat with other arguments"),
-            ("x", "cancel while it runs"),
+            ("r e", "repeat, or repeat with different arguments"),
+            ("x", "cancel a running call"),
         ],
     ),
 ];
@@ -56,12 +56,17 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_key() {
-        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ui.md")).unwrap();
+        let page =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/ui.md"))
+                .unwrap();
         for (heading, keys) in HELP {
-            assert!(page.contains(&format!("### {heading}\n")), "docs/ui.md: {heading}");
+            assert!(
+                page.contains(&format!("### {heading}\n")),
+                "docs/reference/ui.md lacks the heading: {heading}"
+            );
             for (key, what) in *keys {
                 let line = format!("| {key} | {what} |");
-                assert!(page.contains(&line), "docs/ui.md lacks: {line}");
+                assert!(page.contains(&line), "docs/reference/ui.md lacks: {line}");
             }
         }
     }

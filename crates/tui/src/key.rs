@@ -1,8 +1,9 @@
-//! The keys that the UI knows, as plain values: tests press them, the terminal is read elsewhere.
+//! The keys that the UI handles, as plain values, independent of the terminal so that tests can
+//! press them.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// One press.
+/// One key press.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPress {
     Char(char),
@@ -25,7 +26,7 @@ pub enum KeyPress {
 }
 
 impl KeyPress {
-    /// What was pressed, if it is a key that means something here.
+    /// Converts a terminal event; returns `None` for keys without a meaning here.
     pub(crate) fn from_event(event: KeyEvent) -> Option<Self> {
         if event.kind == KeyEventKind::Release {
             return None;

@@ -1,5 +1,6 @@
-//! The terminal UI: servers, what they offer, forms, calls, results. State changes by messages and asks for effects, which
-//! are carried out elsewhere; drawing only looks. Only this crate knows the terminal; of the yard it knows the hub.
+//! The terminal UI: servers, their catalog, forms, calls and results. Messages change the state and
+//! request effects, which are executed elsewhere; drawing only reads the state. Only this crate
+//! knows the terminal, and it reaches the yard only through the hub.
 
 mod app;
 mod calls;

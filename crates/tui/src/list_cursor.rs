@@ -1,4 +1,4 @@
-//! A place in a long list, and the window through which it is seen. Only what is in the window is ever drawn.
+//! A cursor in a long list and the visible window around it. Only the rows in the window are drawn.
 
 use crate::key::KeyPress;
 
@@ -6,7 +6,7 @@ use crate::key::KeyPress;
 pub(crate) struct ListCursor {
     pub(crate) at: usize,
     top: usize,
-    /// How many lines the window had when it was last drawn.
+    /// The height of the window when it was last drawn.
     height: usize,
 }
 
@@ -15,7 +15,7 @@ impl ListCursor {
         Self { at, ..Self::default() }
     }
 
-    /// Moves as lists do; whether the key was one of those.
+    /// Moves the cursor; returns whether the key was a movement key.
     pub(crate) fn press(&mut self, key: KeyPress, len: usize) -> bool {
         let page = self.height.max(2) - 1;
         let last = len.saturating_sub(1);
@@ -34,16 +34,17 @@ impl ListCursor {
         true
     }
 
-    /// Stays within a list that may have become shorter.
+    /// Keeps the cursor within a list that may have become shorter.
     pub(crate) fn clamp(&mut self, len: usize) {
         self.at = self.at.min(len.saturating_sub(1));
     }
 
-    /// The part of the list that is to be drawn in so many lines.
+    /// Returns the part of the list to draw in the given number of lines.
     pub(crate) fn window(&mut self, len: usize, height: usize) -> std::ops::Range<usize> {
         self.height = height;
         self.clamp(len);
-        // One line of what comes before and after is shown where there is room, so that one sees that there is more.
+        // Where there is space, one line of context before and after the cursor shows that the list
+        // continues.
         let margin = usize::from(height > 4);
         if self.at < self.top + margin {
             self.top = self.at.saturating_sub(margin);
@@ -60,7 +61,7 @@ impl ListCursor {
     }
 }
 
-/// A window over text, without a place of its own.
+/// A scroll window over text, without a cursor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ScrollWindow {
     pub(crate) top: usize,

@@ -1,11 +1,11 @@
-//! The log: what happened in the yard, what servers wrote to standard error, and the messages that were exchanged.
+//! The log: events of the yard, standard error of servers, and the messages exchanged with them.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
 use crate::text::floor_char_boundary;
 
-/// How many lines are kept, and how much of one.
+/// How many lines are retained, and how much of one line.
 const MOST: usize = 5_000;
 const LONGEST: usize = 16 * 1024;
 
@@ -14,7 +14,7 @@ const LONGEST: usize = 16 * 1024;
 pub struct UiLogEntry {
     pub at: SystemTime,
     pub kind: UiLogKind,
-    /// The source that it is about, if it is about one.
+    /// The source that the line is about, if any.
     pub source: Option<String>,
     pub text: String,
 }
@@ -27,7 +27,7 @@ pub enum UiLogKind {
     Sent,
     /// A message from a server.
     Received,
-    /// What this program itself has to say.
+    /// A message from Toolyard itself.
     Own,
 }
 
@@ -46,7 +46,7 @@ impl UiLogKind {
 #[derive(Debug, Default)]
 pub(crate) struct UiLog {
     entries: VecDeque<UiLogEntry>,
-    /// How many were forgotten, so that a place in the log stays the same place.
+    /// How many entries were dropped, so that entry numbers stay stable.
     dropped: usize,
 }
 
@@ -68,7 +68,7 @@ impl UiLog {
         &self.entries
     }
 
-    /// The number of the first entry that is still there.
+    /// The number of the oldest retained entry.
     pub(crate) fn first_number(&self) -> usize {
         self.dropped
     }
@@ -78,13 +78,14 @@ impl UiLog {
     }
 }
 
-/// Hours, minutes and seconds of a moment, in UTC.
+/// Formats the time of day in UTC as hours, minutes and seconds.
 pub(crate) fn format_time(at: SystemTime) -> String {
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// The lines of `now` that are new since `before`, where each is the end of the same stream.
+/// Returns the lines of `now` that are new since `before`, where each is the end of the same
+/// stream.
 pub(crate) fn new_lines<'a>(before: &[String], now: &'a [String]) -> &'a [String] {
     let most = before.len().min(now.len());
     let overlap = (0..=most).rev().find(|overlap| before[before.len() - overlap..] == now[..*overlap]);

@@ -1,5 +1,5 @@
-//! What can happen to the UI, and what it can want done. The state changes by messages and asks for effects; who carries
-//! them out is in `run.rs`.
+//! The messages that change the state of the UI, and the effects that it requests. `run.rs`
+//! executes the effects.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,46 +15,46 @@ use toolyard_hub::{
 use crate::key::KeyPress;
 use crate::log::UiLogEntry;
 
-/// Something happened.
+/// An input of the UI.
 #[derive(Debug)]
 pub enum UiMessage {
     Key(KeyPress),
     Paste(String),
     /// Time has passed.
     Tick(ClockTime),
-    /// The yard is not what it was.
+    /// The yard changed.
     Yard(YardSnapshot),
     /// Lines for the log.
     LogEntries(Vec<UiLogEntry>),
-    /// The yard that is shown runs elsewhere, and this is why it cannot be reached; nothing once it can.
+    /// Why the remote yard that is shown cannot be reached; `None` once it can be reached again.
     Connectivity(Option<String>),
-    /// The latest calls that the yard remembers, whoever made them, the latest first.
+    /// The latest calls that the yard recorded, from all callers, newest first.
     History(Vec<PastCall>),
-    /// Something about a call of ours.
+    /// An update on a call of this UI.
     Call(CallId, UiCallUpdate),
-    /// Something was done that the person should know about.
+    /// A notice about something that succeeded.
     Done(String),
-    /// Something that was wanted could not be done.
+    /// A notice about something that failed.
     Failed(String),
 }
 
-/// What the state wants done.
+/// An effect that the state requests.
 #[derive(Debug)]
 pub enum Effect {
     Call(CallId, CallTarget),
     Cancel(CallId),
     Answer(QuestionId, Result<RawAnswers, HubError>),
     Manage(SourceName, SourceCommand),
-    /// Put on the clipboard of the terminal.
+    /// Copy to the clipboard of the terminal.
     Copy(String),
-    /// Write to a file of about this name.
+    /// Write to a file with a name based on this one.
     Save(String, SaveContents),
-    /// Stop and let the shell have the terminal.
+    /// Suspend the process and return the terminal to the shell.
     Suspend,
     Quit,
 }
 
-/// What is written to a file.
+/// The contents of a file to save.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaveContents {
     Text(Arc<str>),
@@ -64,11 +64,11 @@ pub enum SaveContents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u64);
 
-/// A question that a call waits for.
+/// Identifies a question that a call is waiting on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionId(pub u64);
 
-/// What there is to tell about a call while it runs.
+/// An update on a running call.
 #[derive(Debug)]
 pub enum UiCallUpdate {
     Progress(Progress),
@@ -80,7 +80,7 @@ pub enum UiCallUpdate {
     Ended(Result<Outcome, HubError>, Duration),
 }
 
-/// The same moment on both clocks.
+/// The same moment on the monotonic and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockTime {
     pub instant: Instant,
@@ -93,22 +93,23 @@ impl ClockTime {
     }
 }
 
-/// The yard at one moment.
+/// A snapshot of the yard.
 #[derive(Debug, Clone)]
 pub struct YardSnapshot {
     pub view: CatalogView,
     pub sources: Vec<(SourceName, SourceStatus)>,
 }
 
-/// What the UI is told at its start.
+/// The settings of the UI.
 #[derive(Debug, Clone, Default)]
 pub struct UiSettings {
-    /// What stands behind `toolyard call TOOL …` so that it reaches the same servers, such as `--config x.toml`.
+    /// The options after `toolyard call TOOL …` that reach the same servers, such as `--config
+    /// x.toml`.
     pub call_args: Vec<String>,
-    /// The address of the yard, where it is one that runs elsewhere.
+    /// The address of the yard, if it is a remote one.
     pub yard: Option<String>,
     pub color: ColorMode,
-    /// Where files are saved.
+    /// The folder for saved files.
     pub folder: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What stands over a screen for a moment: a question before a call, ways to copy one, help, and whether to quit.
+//! Dialogs over a screen: confirmation of a call, copy formats, help, and quitting.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -16,12 +16,12 @@ use crate::screen::{CallPlan, KeyHints};
 use crate::text::{clean, clip, format_count, truncate, width, wrap};
 use crate::ui_state::UiState;
 
-/// How much of a result is copied.
+/// The largest result that can be copied, in bytes.
 const MOST_COPIED: usize = 1_000_000;
 
 #[derive(Debug)]
 pub(crate) enum Popup {
-    /// Before a call that may change something.
+    /// Confirms a call that is not annotated as read-only.
     Confirm(Box<CallPlan>),
     Copy {
         subject: CallSpec,
@@ -32,19 +32,19 @@ pub(crate) enum Popup {
     Quit,
 }
 
-/// What a key on it leads to.
+/// The result of a key press in a popup.
 #[derive(Debug)]
 pub(crate) enum PopupAction {
     Stay,
     Close,
     Call(Box<CallPlan>),
     Run(Effect),
-    /// Do it, and stay.
+    /// Run the effect and keep the popup open.
     RunAndStay(Effect),
 }
 
 impl Popup {
-    /// The ways to copy a call.
+    /// Opens the list of formats in which a call can be copied.
     pub(crate) fn copy_menu(call: &SessionCall) -> Self {
         let result = match &call.state {
             CallState::Answered(outcome, _) if outcome.body.get().len() <= MOST_COPIED => {
@@ -90,7 +90,7 @@ impl Popup {
 
     pub(crate) fn keys(&self) -> KeyHints {
         match self {
-            Self::Confirm(_) => vec![("y", "call it"), ("n", "do not")],
+            Self::Confirm(_) => vec![("y", "call"), ("n", "cancel")],
             Self::Copy { .. } => vec![("↑↓", "move"), ("Enter", "copy"), ("Esc", "close")],
             Self::Help(_) => vec![("↑↓", "scroll"), ("Esc", "close")],
             Self::Quit => vec![("y", "quit"), ("n", "stay")],
@@ -105,13 +105,13 @@ impl Popup {
             }
             Self::Help(scroll) => draw_help(canvas, area, scroll),
             Self::Quit => {
-                let said = format!(
-                    "{} still running: quitting cancels.",
+                let message = format!(
+                    "{} still running and will be canceled.",
                     calls_with_verb(world.calls.running_count())
                 );
                 let inside = canvas.dialog(area, "Quit?", 48, 3);
-                canvas.text(inside, 0, &said, canvas.theme.plain());
-                canvas.text(inside, 2, "y quits, n stays", canvas.theme.dim());
+                canvas.text(inside, 0, &message, canvas.theme.plain());
+                canvas.text(inside, 2, "y quit   n stay", canvas.theme.dim());
             }
         }
     }
@@ -121,10 +121,10 @@ fn calls_with_verb(calls: usize) -> String {
     format!("{} {}", format_count(calls, "call"), if calls == 1 { "is" } else { "are" })
 }
 
-/// Every way to copy a call, by name.
+/// Returns every format in which a call can be copied, by name.
 fn copy_options(subject: &CallSpec, result: Option<&str>, world: &UiState) -> Vec<(&'static str, String)> {
-    let mut ways = vec![("toolyard command", as_command(subject, &world.settings))];
-    ways.extend(as_curl(subject, &world.settings).map(|text| ("curl, of a yard that is served", text)));
+    let mut ways = vec![("CLI command", as_command(subject, &world.settings))];
+    ways.extend(as_curl(subject, &world.settings).map(|text| ("curl command (REST)", text)));
     ways.push(("JSON-RPC message", as_message(subject)));
     ways.extend(subject.arguments().map(|raw| ("arguments", raw.get().to_owned())));
     ways.extend(result.map(|text| ("result", text.to_owned())));
@@ -159,14 +159,13 @@ fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &CallPlan) {
         lines.extend(wrap(text, columns).into_iter().map(|line| (line, style)));
     };
     let name = clean(&plan.subject.raw_name).into_owned();
-    say(&format!("{name} of {}", clean(plan.subject.source.as_str())), theme.strong());
+    say(&format!("{name} on {}", clean(plan.subject.source.as_str())), theme.strong());
     say("", theme.plain());
     let hints = plan.thing.as_ref().map(|thing| describe_hints(&thing.definition())).unwrap_or_default();
     match hints.is_empty() {
-        true => say("The server gives no hint whether calling it changes something.", theme.warn()),
-        false => say(&format!("Hint from the server: {}", hints.join(", ")), theme.warn()),
+        true => say("The server does not annotate this tool as read-only.", theme.warn()),
+        false => say(&format!("Server annotations (unverified): {}", hints.join(", ")), theme.warn()),
     }
-    say("Hints are what the server says of itself; nobody has checked them.", theme.dim());
     say("", theme.plain());
     if let Some(arguments) = plan.subject.arguments() {
         let text = arguments.get();
@@ -174,10 +173,10 @@ fn draw_confirm(canvas: &mut Canvas<'_>, area: Rect, plan: &CallPlan) {
         say(&format!("Arguments: {}", clip(&shown, columns * 4)), theme.plain());
         say("", theme.plain());
     }
-    say("Call it?   y yes   n no", theme.accent());
+    say("Call this tool?   y call   n cancel", theme.accent());
     let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-    let inside = canvas.dialog(area, "May change something", u16::try_from(columns).unwrap_or(60), rows);
-    // The question itself must be seen, however long the rest is.
+    let inside = canvas.dialog(area, "Confirm call", u16::try_from(columns).unwrap_or(60), rows);
+    // The question must stay visible, however long the rest is.
     let room = usize::from(inside.height);
     if lines.len() > room
         && room > 1

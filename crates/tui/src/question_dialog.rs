@@ -1,5 +1,5 @@
-//! Questions of servers, put to the person: a form to fill in, an address to open, a message to answer in place of a
-//! model. What is not answered is declined.
+//! Questions from servers to the user: a form to fill in, a URL to open, or a sampling request to
+//! answer in place of a model. Unanswered questions are declined.
 
 use std::collections::VecDeque;
 
@@ -17,19 +17,19 @@ use crate::message::{CallId, Effect, QuestionId};
 use crate::screen::KeyHints;
 use crate::text::{clean, clean_lines, wrap};
 
-/// The questions of one call that are open, one after the other.
+/// The open questions of one call, asked one after the other.
 #[derive(Debug)]
 pub(crate) struct QuestionDialog {
     pub(crate) id: QuestionId,
     pub(crate) call: CallId,
-    /// Who asks.
+    /// The server that asks.
     source: String,
     open: VecDeque<Question>,
     answers: RawAnswers,
     current: QuestionView,
 }
 
-/// The question that is seen.
+/// The question that is shown.
 #[derive(Debug)]
 enum QuestionView {
     Form { message: String, form: Box<SchemaForm> },
@@ -37,7 +37,7 @@ enum QuestionView {
     Sample { text: String, scroll: ScrollWindow, typed: Editor },
 }
 
-/// What a key leads to.
+/// The result of a key press.
 #[derive(Debug)]
 pub(crate) enum QuestionAction {
     Stay,
@@ -50,7 +50,7 @@ pub(crate) enum QuestionAction {
 
 impl QuestionDialog {
     pub(crate) fn new(id: QuestionId, call: CallId, who: String, questions: Vec<Question>) -> Option<Self> {
-        // The one that is seen stays in the queue until it is answered.
+        // The question that is shown stays in the queue until it is answered.
         let open: VecDeque<Question> = questions.into();
         let now = QuestionView::from_question(open.front()?);
         Some(Self { id, call, source: who, open, answers: Vec::new(), current: now })
@@ -92,7 +92,7 @@ impl QuestionDialog {
             },
             QuestionView::Sample { scroll, typed, .. } => match key {
                 KeyPress::Ctrl('s') if typed.text().trim().is_empty() => {
-                    QuestionAction::Warn("type an answer first, or decline with Ctrl-X".to_owned())
+                    QuestionAction::Warn("type an answer first, or press Ctrl-X to decline".to_owned())
                 }
                 KeyPress::Ctrl('s') => {
                     let answer = json!({
@@ -116,7 +116,7 @@ impl QuestionDialog {
         }
     }
 
-    /// Keeps an answer, and goes on to the next question.
+    /// Stores an answer and moves on to the next question.
     fn answer(&mut self, answer: Raw) -> QuestionAction {
         if let Some(question) = self.open.pop_front() {
             self.answers.push((question.key, answer));
@@ -139,14 +139,11 @@ impl QuestionDialog {
                 keys
             }
             QuestionView::Address { .. } => {
-                vec![("a", "I have opened it"), ("y", "copy address"), ("d", "decline"), ("Esc", "cancel")]
+                vec![("a", "accept"), ("y", "copy URL"), ("d", "decline"), ("Esc", "cancel")]
             }
-            QuestionView::Sample { .. } => vec![
-                ("type", "the answer"),
-                ("Ctrl-S", "send"),
-                ("PgUp PgDn", "scroll"),
-                ("Ctrl-X", "decline"),
-            ],
+            QuestionView::Sample { .. } => {
+                vec![("type", "answer"), ("Ctrl-S", "submit"), ("PgUp PgDn", "scroll"), ("Ctrl-X", "decline")]
+            }
         }
     }
 
@@ -155,7 +152,7 @@ impl QuestionDialog {
         let columns = area.width.saturating_sub(6).min(100);
         let left =
             if self.open.len() > 1 { format!(" ({} more)", self.open.len() - 1) } else { String::new() };
-        let title = format!("{} asks you{left}", clean(&self.source));
+        let title = format!("Input requested by {}{left}", clean(&self.source));
         let inside = canvas.dialog(area, &title, columns, area.height.saturating_sub(2));
         let width = usize::from(inside.width);
         match &mut self.current {
@@ -175,30 +172,30 @@ impl QuestionDialog {
                     row += 1;
                 }
                 row += 1;
-                canvas.text(inside, row, "It wants you to open this address in a browser:", theme.plain());
+                canvas.text(inside, row, "Open this URL in a browser:", theme.plain());
                 row += 2;
                 for line in wrap(url, width) {
                     canvas.text(inside, row, &line, theme.accent());
                     row += 1;
                 }
                 row += 1;
-                canvas.text(inside, row, "Look at the address before you trust it.", theme.warn());
+                canvas.text(inside, row, "Check the URL before you open it.", theme.warn());
             }
             QuestionView::Sample { text, scroll, typed } => {
                 let (upper, lower) = split_bottom(inside, inside.height / 2);
                 canvas.text(
                     upper,
                     0,
-                    "It wants a language model to answer this; you may answer in its place.",
+                    "The server requests a language model completion. You can write it.",
                     theme.warn(),
                 );
-                let (_, said) = split_top(upper, 2);
+                let (_, prompt_area) = split_top(upper, 2);
                 let lines = wrap(text, width.saturating_sub(1));
-                let window = scroll.window(lines.len(), usize::from(said.height));
+                let window = scroll.window(lines.len(), usize::from(prompt_area.height));
                 for (row, at) in window.clone().enumerate() {
-                    canvas.text(said, row, &lines[at], theme.plain());
+                    canvas.text(prompt_area, row, &lines[at], theme.plain());
                 }
-                canvas.scrollbar(said, window.start, lines.len());
+                canvas.scrollbar(prompt_area, window.start, lines.len());
                 canvas.rule(lower, 0);
                 let (_, page) = split_top(inset(lower, 0), 1);
                 let (line, at) = typed.cursor_position();
@@ -220,16 +217,16 @@ impl QuestionDialog {
 impl QuestionView {
     fn from_question(question: &Question) -> Self {
         let params: Value = serde_json::from_str(question.params.get()).unwrap_or_default();
-        let said = |key: &str| params.get(key).and_then(Value::as_str).unwrap_or_default();
-        let message = clean_lines(said("message"));
+        let param = |key: &str| params.get(key).and_then(Value::as_str).unwrap_or_default();
+        let message = clean_lines(param("message"));
         match question.kind {
             QuestionKind::ElicitForm => {
                 let schema =
                     Object::parse(&question.params).ok().and_then(|mut all| all.remove("requestedSchema"));
                 let schema = schema.unwrap_or_else(|| from_text(r#"{"type":"object"}"#.to_owned()));
-                Self::Form { message, form: Box::new(SchemaForm::new(schema, "accept")) }
+                Self::Form { message, form: Box::new(SchemaForm::new(schema, "submit")) }
             }
-            QuestionKind::ElicitUrl => Self::Address { message, url: clean(said("url")).into_owned() },
+            QuestionKind::ElicitUrl => Self::Address { message, url: clean(param("url")).into_owned() },
             QuestionKind::Sample | QuestionKind::Roots => Self::Sample {
                 text: sampling_text(&params),
                 scroll: ScrollWindow::default(),
@@ -239,7 +236,7 @@ impl QuestionView {
     }
 }
 
-/// What a model would be shown.
+/// Formats the messages that a model would receive.
 fn sampling_text(params: &Value) -> String {
     let mut text = String::new();
     if let Some(system) = params.get("systemPrompt").and_then(Value::as_str) {
@@ -254,21 +251,21 @@ fn sampling_text(params: &Value) -> String {
         };
         for block in blocks {
             match block.get("text").and_then(Value::as_str) {
-                Some(said) => text.push_str(&format!("{role}: {said}\n\n")),
+                Some(content) => text.push_str(&format!("{role}: {content}\n\n")),
                 None => {
-                    let kind = block.get("type").and_then(Value::as_str).unwrap_or("something");
+                    let kind = block.get("type").and_then(Value::as_str).unwrap_or("unknown content");
                     text.push_str(&format!("{role}: ({kind})\n\n"));
                 }
             }
         }
     }
     if let Some(most) = params.get("maxTokens").and_then(Value::as_u64) {
-        text.push_str(&format!("at most {most} tokens"));
+        text.push_str(&format!("max tokens: {most}"));
     }
     clean_lines(&text)
 }
 
-/// What a server hears whose question for a model nobody wanted to answer.
+/// The error that a server receives when the user declines a sampling request.
 fn declined_error() -> HubError {
-    HubError::new(ErrorKind::Forbidden, "the person at the terminal declined to answer")
+    HubError::new(ErrorKind::Forbidden, "the user declined the request")
 }

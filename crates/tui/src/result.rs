@@ -1,4 +1,4 @@
-//! What came back, to be looked at: text, JSON that folds, and pieces that are better saved to a file.
+//! The view of a result: text, JSON that folds, and binary content that can be saved to a file.
 
 mod json_scan;
 mod search;
@@ -30,7 +30,7 @@ pub(crate) struct ResultDocument {
     pick: ListCursor,
     columns: usize,
     search: Option<SearchInput>,
-    /// What was last searched for.
+    /// The last search text.
     query: String,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct ResultDocument {
 pub(crate) enum SectionBody {
     Text(TextPage),
     Tree(ResultTree),
-    /// Something that is described instead of shown.
+    /// A description of content that cannot be shown.
     Note(String),
 }
 
@@ -48,13 +48,13 @@ struct SearchInput {
     from: usize,
 }
 
-/// What a key did.
+/// The result of a key press.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ResultAction {
     Stay,
     Ignored,
     Save(String, SaveContents),
-    /// A text is worth a page of its own.
+    /// Open a long text on a screen of its own.
     Open(String, Arc<str>),
     Notify(String),
 }
@@ -137,7 +137,7 @@ impl ResultDocument {
                 search.typed.press(key);
             }
         }
-        // Of what is small enough, every letter finds.
+        // Documents that are small enough are searched on every letter.
         if self.byte_size() < 1_000_000 {
             search.typed.text().clone_into(&mut self.query);
             let from = search.from;
@@ -151,12 +151,12 @@ impl ResultDocument {
 
     fn repeat_search(&mut self, way: SearchDirection) -> ResultAction {
         match self.query.is_empty() {
-            true => ResultAction::Notify("nothing was searched for yet: / does".to_owned()),
+            true => ResultAction::Notify("no search yet; press / to search".to_owned()),
             false => self.find(self.pick.at, way, SearchStart::After),
         }
     }
 
-    /// Goes to the next place of what is sought, around the end if need be.
+    /// Moves to the next match, wrapping around at the end.
     fn find(&mut self, from: usize, way: SearchDirection, start: SearchStart) -> ResultAction {
         if self.query.is_empty() {
             return ResultAction::Stay;
@@ -173,7 +173,8 @@ impl ResultDocument {
                 SearchDirection::Up => (here + many * 2 - step) % many.max(1),
             };
             let offset = self.section_start(section) + self.title_lines(section);
-            // In the section where one is, only what comes after counts; once around, everything does.
+            // The current section is searched only after the cursor; after wrapping around, all of
+            // it is searched.
             let line = (step == 0).then(|| from.saturating_sub(offset));
             let Some(one) = self.sections.get_mut(section) else { continue };
             if let Some(line) = one.body.find(&needle, line, way, start) {
@@ -181,7 +182,7 @@ impl ResultDocument {
                 return ResultAction::Stay;
             }
         }
-        ResultAction::Notify(format!("{} is not in here", clean(&needle)))
+        ResultAction::Notify(format!("no match for {}", clean(&needle)))
     }
 
     fn save(&self) -> ResultAction {
@@ -192,7 +193,7 @@ impl ResultDocument {
         let save = self.sections.get(here).and_then(|section| section.save.clone());
         match save {
             Some((name, contents)) => ResultAction::Save(name, contents),
-            None => ResultAction::Notify("there is nothing to save here".to_owned()),
+            None => ResultAction::Notify("nothing to save here".to_owned()),
         }
     }
 
@@ -235,7 +236,7 @@ impl ResultDocument {
         self.sections.iter().map(|section| section.body.byte_size()).sum()
     }
 
-    /// How many lines there are, as far as they are laid out.
+    /// The number of lines, as far as they are laid out.
     fn len(&self) -> usize {
         (0..self.sections.len()).map(|section| self.section_lines(section)).sum()
     }
@@ -276,7 +277,7 @@ impl ResultDocument {
         None
     }
 
-    /// Lays texts out until there are that many lines, or no more.
+    /// Lays out text until there are this many lines or the text ends.
     fn lay_out(&mut self, lines: usize) {
         let columns = self.columns;
         let mut missing = lines;
@@ -328,7 +329,7 @@ impl ResultDocument {
         }
     }
 
-    /// Where one is, for the title line.
+    /// The position of the cursor, for the title line.
     pub(crate) fn position_label(&self) -> String {
         let more = self
             .sections
@@ -344,7 +345,7 @@ pub(crate) enum SearchDirection {
     Up,
 }
 
-/// Whether the line where one is counts.
+/// Whether a search includes the current line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SearchStart {
     Here,

@@ -1,5 +1,5 @@
-//! Runs the UI: reads the terminal, carries effects out in tasks of their own, and draws when something changed. Nothing
-//! that takes time is waited for here.
+//! Runs the UI: reads the terminal, executes effects in separate tasks, and draws when something
+//! changed. The loop never waits for anything that takes time.
 
 mod calls;
 
@@ -27,31 +27,31 @@ use crate::message::{ClockTime, Effect, SaveContents, UiMessage, UiSettings};
 use crate::terminal::TerminalSession;
 use crate::watch::{snapshot, watch};
 
-/// How many messages wait for the UI before their senders do.
+/// The capacity of the message queue of the UI.
 const QUEUE: usize = 256;
-/// Not more often than this is drawn, and time passes this often where nothing happens.
+/// The minimum time between two frames, and the tick interval when nothing happens.
 const FRAME: Duration = Duration::from_millis(33);
 const TICK: Duration = Duration::from_millis(500);
-/// How often past calls are looked up while somebody looks at them, and how many.
+/// How often the history is polled while it is on the screen, and how many calls are read.
 const REMEMBER: Duration = Duration::from_secs(1);
 const REMEMBERED: usize = 200;
-/// How often something is drawn that moves.
+/// The redraw interval while something is animated.
 const LIVELY: Duration = Duration::from_millis(100);
 
-/// Why the UI cannot go on.
+/// An error that ends the UI.
 #[derive(Debug, thiserror::Error)]
 pub enum UiError {
     #[error("cannot use the terminal: {0}")]
     Terminal(#[from] io::Error),
 }
 
-/// Shows the yard until the person quits or `stop` is cancelled. `told` is what whoever started it has to tell: lines for
-/// the log, or that a yard elsewhere cannot be reached.
+/// Shows the yard until the user quits or `stop` is cancelled. `external` delivers messages from the
+/// caller: lines for the log, or that a remote yard cannot be reached.
 pub async fn run(
     yard: Arc<Yard>,
     principal: Principal,
     settings: UiSettings,
-    mut told: mpsc::Receiver<UiMessage>,
+    mut external: mpsc::Receiver<UiMessage>,
     stop: CancellationToken,
 ) -> Result<(), UiError> {
     let (sender, mut messages) = mpsc::channel(QUEUE);
@@ -71,40 +71,41 @@ pub async fn run(
         }
         drawn.replace(Instant::now());
         let pause = if app.is_animating() { LIVELY } else { TICK };
-        let mut wanted = Vec::new();
+        let mut pending = Vec::new();
         let mut closed = false;
         tokio::select! {
             () = over.cancelled() => break Ok(()),
             event = input.next() => match event {
-                Some(Ok(event)) => wanted.extend(message_from_event(event)),
+                Some(Ok(event)) => pending.extend(message_from_event(event)),
                 Some(Err(error)) => break Err(error.into()),
                 None => closed = true,
             },
-            Some(message) = messages.recv() => wanted.push(message),
-            Some(message) = told.recv() => wanted.push(message),
+            Some(message) = messages.recv() => pending.push(message),
+            Some(message) = external.recv() => pending.push(message),
             () = tokio::time::sleep(pause) => {}
         }
-        // The terminal is gone: nobody looks any more.
+        // The terminal is closed.
         if closed {
             break Ok(());
         }
-        // Whatever else is there already is taken along, so that a flood is drawn once, not line by line.
+        // Messages that are already queued are handled too, so that a burst is drawn once instead
+        // of line by line.
         while let Ok(message) = messages.try_recv() {
-            wanted.push(message);
-            if wanted.len() >= QUEUE {
+            pending.push(message);
+            if pending.len() >= QUEUE {
                 break;
             }
         }
-        while let Ok(message) = told.try_recv() {
-            wanted.push(message);
-            if wanted.len() >= 2 * QUEUE {
+        while let Ok(message) = external.try_recv() {
+            pending.push(message);
+            if pending.len() >= 2 * QUEUE {
                 break;
             }
         }
-        let typed = wanted.iter().any(|message| matches!(message, UiMessage::Key(_) | UiMessage::Paste(_)));
+        let typed = pending.iter().any(|message| matches!(message, UiMessage::Key(_) | UiMessage::Paste(_)));
         let mut quit = false;
         app.update(UiMessage::Tick(ClockTime::now()));
-        for message in wanted {
+        for message in pending {
             let Some(effect) = app.update(message) else { continue };
             match effect {
                 Effect::Quit => quit = true,
@@ -117,7 +118,7 @@ pub async fn run(
                 Effect::Copy(text) => {
                     app.update(match screen.copy(&text) {
                         Ok(()) => {
-                            UiMessage::Done("copied, if this terminal lets programs do that".to_owned())
+                            UiMessage::Done("copied, if the terminal allows clipboard access".to_owned())
                         }
                         Err(error) => UiMessage::Failed(format!("cannot copy: {error}")),
                     });
@@ -125,18 +126,20 @@ pub async fn run(
                 Effect::Save(name, contents) => {
                     let (folder, sender) = (folder.clone(), sender.clone());
                     tasks.spawn(async move {
-                        let told = match tokio::task::spawn_blocking(move || save(&folder, &name, &contents))
-                            .await
+                        let message = match tokio::task::spawn_blocking(move || {
+                            save(&folder, &name, &contents)
+                        })
+                        .await
                         {
                             Ok(Ok(path)) => UiMessage::Done(format!("saved as {}", path.display())),
                             Ok(Err(error)) => UiMessage::Failed(format!("cannot save: {error}")),
                             Err(_) => UiMessage::Failed("cannot save".to_owned()),
                         };
-                        let _ = sender.send(told).await;
+                        let _ = sender.send(message).await;
                     });
                 }
                 Effect::Suspend => {
-                    // The stream of events reads the terminal, which the shell wants for itself now.
+                    // The event stream reads the terminal, which now belongs to the shell.
                     drop(std::mem::replace(&mut input, EventStream::new()));
                     if let Err(error) = screen.suspend().await {
                         app.update(UiMessage::Failed(format!("cannot suspend: {error}")));
@@ -150,7 +153,7 @@ pub async fn run(
         if app.shows_yard_history() {
             memory.poll(&tasks, &sender);
         }
-        // Keys are answered at once; everything else may wait for its frame.
+        // Keys are handled immediately; everything else can wait for the next frame.
         if let (false, Some(drawn)) = (typed, drawn)
             && drawn.elapsed() < FRAME
         {
@@ -161,7 +164,7 @@ pub async fn run(
     watching.abort();
     running.cancel_all();
     tasks.close();
-    // Calls are cancelled upstream; one that does not want to hear of it is not waited for.
+    // Calls are canceled upstream; a call that does not react in time is abandoned.
     let _ = tokio::time::timeout(Duration::from_secs(2), tasks.wait()).await;
     ended
 }
@@ -170,12 +173,12 @@ fn message_from_event(event: Input) -> Option<UiMessage> {
     match event {
         Input::Key(key) => KeyPress::from_event(key).map(UiMessage::Key),
         Input::Paste(text) => Some(UiMessage::Paste(text)),
-        // Drawn anew, like after anything else.
+        // A resize is redrawn like any other change.
         _ => None,
     }
 }
 
-/// Reads what the yard remembers of calls, one reading at a time.
+/// Polls the call history of the yard, one query at a time.
 struct HistoryPoller {
     history: Option<Arc<dyn History>>,
     yard: Arc<Yard>,
@@ -205,29 +208,29 @@ impl HistoryPoller {
         let (reading, ui, history) = (Arc::clone(&self.reading), ui.clone(), Arc::clone(history));
         let visibility = self.yard.visibility(&self.principal);
         tasks.spawn(async move {
-            let told = match visibility.recent_calls(&*history, query).await {
+            let message = match visibility.recent_calls(&*history, query).await {
                 Ok(calls) => UiMessage::History(calls),
                 Err(error) => UiMessage::Failed(error.to_string()),
             };
-            let _ = ui.send(told).await;
+            let _ = ui.send(message).await;
             reading.store(false, Ordering::SeqCst);
         });
     }
 }
 
 fn manage(yard: &Yard, principal: &Principal, name: &SourceName, order: SourceCommand) -> UiMessage {
-    let told = match order {
-        SourceCommand::Reconnect => "reconnects",
+    let state = match order {
+        SourceCommand::Reconnect => "is reconnecting",
         SourceCommand::Enable => "is enabled",
         SourceCommand::Disable => "is disabled",
     };
     match yard.manage(principal, name.as_str(), order) {
-        Ok(()) => UiMessage::Done(format!("{name} {told}")),
+        Ok(()) => UiMessage::Done(format!("{name} {state}")),
         Err(error) => UiMessage::Failed(format!("{name}: {error}")),
     }
 }
 
-/// Writes to a file of its own: nothing is ever overwritten.
+/// Writes to a new file; existing files are never overwritten.
 fn save(folder: &Path, name: &str, contents: &SaveContents) -> io::Result<PathBuf> {
     use std::io::Write;
     let decoded;
@@ -237,7 +240,7 @@ fn save(folder: &Path, name: &str, contents: &SaveContents) -> io::Result<PathBu
             let bare: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
             decoded = BASE64_STANDARD
                 .decode(bare)
-                .map_err(|error| io::Error::other(format!("it is no base64: {error}")))?;
+                .map_err(|error| io::Error::other(format!("invalid base64: {error}")))?;
             &decoded
         }
     };
@@ -250,7 +253,7 @@ fn save(folder: &Path, name: &str, contents: &SaveContents) -> io::Result<PathBu
             Err(error) => return Err(error),
         }
     }
-    Err(io::Error::other("there are too many files of this name"))
+    Err(io::Error::other("too many files with this name"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The screens, and what a key on one of them leads to.
+//! The screens, and the results of key presses on them.
 
 mod arguments;
 mod call;
@@ -37,15 +37,15 @@ pub(crate) enum Screen {
     Call(CallScreen),
     History(HistoryScreen),
     Log(LogScreen),
-    /// A long text by itself.
+    /// A long text on a screen of its own.
     Text(String, crate::result::ResultDocument),
 }
 
-/// What a key on a screen leads to.
+/// The result of a key press on a screen.
 #[derive(Debug)]
 pub(crate) enum ScreenAction {
     Stay,
-    /// The screen has no use for this key.
+    /// The screen does not handle this key.
     Ignored,
     Back,
     Open(Box<Screen>),
@@ -53,14 +53,14 @@ pub(crate) enum ScreenAction {
     Notify(String),
     Warn(String),
     Popup(Box<Popup>),
-    /// Make this call, after asking where that is called for.
+    /// Make this call, after a confirmation if one is required.
     Call(Box<CallPlan>),
 }
 
-/// A call that is to be made.
+/// A call to make.
 #[derive(Debug, Clone)]
 pub(crate) struct CallPlan {
-    /// What is called, where it is still known.
+    /// The item to call, if it is still in the catalog.
     pub(crate) thing: Option<CatalogItem>,
     pub(crate) subject: CallSpec,
 }
@@ -106,7 +106,7 @@ impl Screen {
         }
     }
 
-    /// Its name in the line of where one is.
+    /// The name of the screen in the breadcrumb line.
     pub(crate) fn title(&self, world: &UiState) -> String {
         match self {
             Self::Servers(_) => match &world.settings.yard {
@@ -136,7 +136,7 @@ impl Screen {
         }
     }
 
-    /// Whether letters are text here, not commands.
+    /// Whether letters are text input here, not commands.
     pub(crate) fn is_typing(&self) -> bool {
         match self {
             Self::Servers(screen) => screen.is_typing(),

@@ -1,4 +1,4 @@
-//! The terminal itself: taken over, and always given back as it was.
+//! Takes over the terminal and always restores it.
 
 use std::io::{self, Stdout, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 
-/// Whether the terminal is ours now. Giving it back twice would move the cursor into what was printed in between.
+/// Whether the UI owns the terminal. Restoring it twice would move the cursor into output printed
+/// in between.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// How long it may take to be stopped.
+/// How long to wait for the stop signal to take effect.
 const NO_SHELL: Duration = Duration::from_millis(500);
 
-/// A terminal that is taken over until this is dropped.
+/// Owns the terminal until dropped.
 pub(crate) struct TerminalSession {
     terminal: Terminal<CrosstermBackend<Stdout>>,
 }
@@ -37,7 +38,7 @@ impl TerminalSession {
         Ok(Self { terminal })
     }
 
-    /// Draws what has changed, at once for whoever looks.
+    /// Draws what has changed as one synchronized update.
     pub(crate) fn draw(&mut self, app: &mut App) -> io::Result<()> {
         execute!(stdout(), BeginSynchronizedUpdate)?;
         let drawn = self.terminal.draw(|frame| app.draw(frame)).map(|_| ());
@@ -45,23 +46,24 @@ impl TerminalSession {
         drawn
     }
 
-    /// Lets the shell have the terminal until it wants us back.
+    /// Returns the terminal to the shell until the process is resumed.
     pub(crate) async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
         kill_process(getpid(), Signal::TSTP)?;
-        // The kernel may take any thread to stop all of them, and this one goes on for a moment: the terminal must not be
-        // taken before the shell has had it. Where nobody could wake us the signal is ignored, and nothing is to be waited for.
+        // The kernel may deliver the signal to any thread, so this one runs on for a moment. It
+        // must not take the terminal back before the shell had it. In an orphaned process group the
+        // signal is ignored and there is no SIGCONT to wait for.
         let _ = tokio::time::timeout(NO_SHELL, continued.recv()).await;
         enter()?;
-        // A new one draws everything. The old one would ask the terminal where its cursor is first, and whoever waits for keys
-        // would hear the answer instead.
+        // A new terminal redraws everything. The old one would first query the cursor position, and
+        // the event stream would consume the reply.
         execute!(stdout(), Clear(ClearType::All))?;
         self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(())
     }
 
-    /// Asks the terminal to put a text on its clipboard.
+    /// Asks the terminal to copy text to its clipboard.
     pub(crate) fn copy(&self, text: &str) -> io::Result<()> {
         execute!(stdout(), CopyToClipboard::to_clipboard_from(text))
     }
@@ -79,8 +81,9 @@ fn enter() -> io::Result<()> {
     execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste).inspect_err(|_| restore())
 }
 
-/// From now on a panic of this thread, which ends the UI, is told only when the terminal is back as it was and `also` is
-/// done, so that it can be read. One of another thread is told as before.
+/// Installs a panic hook that restores the terminal and runs `also` before it reports a panic of
+/// the current thread, which ends the UI, so that the report is readable. Panics of other threads
+/// are reported as before.
 pub fn restore_on_panic(also: impl Fn() + Send + Sync + 'static) {
     let own = std::thread::current().id();
     let usual = std::panic::take_hook();
@@ -93,12 +96,13 @@ pub fn restore_on_panic(also: impl Fn() + Send + Sync + 'static) {
     }));
 }
 
-/// Gives the terminal back. Harmless where it was not taken; for whoever must print at once, such as a panic.
+/// Restores the terminal. Does nothing if the UI does not own it, so that a panic hook can call it
+/// before printing.
 pub fn restore() {
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
     }
-    // There is nobody to tell if this fails.
+    // A failure here cannot be reported anywhere.
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
 }

@@ -1,12 +1,12 @@
-//! Text of strangers made safe to show, measured, clipped and wrapped. Nothing that a server wrote reaches the screen
-//! without having been through [`clean`].
+//! Sanitizes, measures, clips and wraps untrusted text. All text from servers passes through
+//! [`clean`] before it reaches the screen.
 
 use std::borrow::Cow;
 
 use toolyard_hub::printable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// One line: a break is a space.
+/// Sanitizes text for a single line; line breaks become spaces.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Cow::Borrowed(text);
@@ -14,17 +14,17 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean_lines(text).replace('\n', " "))
 }
 
-/// The same with its line breaks.
+/// Sanitizes text and keeps its line breaks.
 pub(crate) fn clean_lines(text: &str) -> String {
     printable::clean(text).replace('\t', "    ")
 }
 
-/// How many columns a text takes.
+/// Returns the number of columns that a text occupies.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The beginning that fits, with a mark where something is missing.
+/// Returns the beginning that fits, with an ellipsis if something was cut.
 pub(crate) fn clip(text: &str, columns: usize) -> Cow<'_, str> {
     if text.len() <= columns || width(text) <= columns {
         return Cow::Borrowed(text);
@@ -35,14 +35,14 @@ pub(crate) fn clip(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..fitting_len(text, columns - 1)]))
 }
 
-/// The same, filled up with spaces: a cell of a table.
+/// Clips text and pads it with spaces: a table cell.
 pub(crate) fn cell(text: &str, columns: usize) -> String {
     let clipped = clip(text, columns);
     let missing = columns.saturating_sub(width(&clipped));
     format!("{clipped}{}", " ".repeat(missing))
 }
 
-/// How many bytes of the beginning fit into these columns.
+/// Returns how many bytes of the beginning fit into these columns.
 pub(crate) fn fitting_len(text: &str, columns: usize) -> usize {
     let mut used = 0;
     for (at, c) in text.char_indices() {
@@ -54,12 +54,12 @@ pub(crate) fn fitting_len(text: &str, columns: usize) -> usize {
     text.len()
 }
 
-/// The nearest place at or before this byte where text can be cut.
+/// Returns the nearest character boundary at or before this byte.
 pub(crate) fn floor_char_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The beginning of a text that nobody should have made so long.
+/// Returns the beginning of an overlong text.
 pub(crate) fn truncate(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
@@ -67,7 +67,7 @@ pub(crate) fn truncate(text: &str, bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..floor_char_boundary(text, bytes)]))
 }
 
-/// Breaks text into lines of so many columns, between words where it can.
+/// Wraps text to the given columns, between words where possible.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -93,7 +93,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes.
 pub(crate) fn format_size(bytes: usize) -> String {
     #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
     let of = |unit: usize| bytes as f64 / unit as f64;
@@ -104,7 +104,7 @@ pub(crate) fn format_size(bytes: usize) -> String {
     }
 }
 
-/// A time for people.
+/// Formats a duration.
 pub(crate) fn format_duration(time: std::time::Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -115,7 +115,7 @@ pub(crate) fn format_duration(time: std::time::Duration) -> String {
     }
 }
 
-/// So many of something.
+/// Formats a count with its noun, plural if needed.
 pub(crate) fn format_count(number: usize, word: &str) -> String {
     format!("{number} {word}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! The few colours there are, and what they mean. Without colour, weight alone has to do.
+//! The colors and their meanings. Without color, only font weight distinguishes elements.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -10,9 +10,9 @@ pub(crate) struct Theme {
 }
 
 impl Theme {
-    fn foreground(self, colour: Color) -> Style {
+    fn foreground(self, color: Color) -> Style {
         match self.color {
-            ColorMode::On => Style::new().fg(colour),
+            ColorMode::On => Style::new().fg(color),
             ColorMode::Off => Style::new(),
         }
     }
@@ -25,12 +25,12 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What is there to be found, not to be read.
+    /// Secondary text.
     pub(crate) fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// Where one is.
+    /// The current position.
     pub(crate) fn accent(self) -> Style {
         self.foreground(Color::Cyan).add_modifier(Modifier::BOLD)
     }
@@ -54,7 +54,7 @@ impl Theme {
         self.foreground(Color::Red)
     }
 
-    /// Names of members in JSON.
+    /// Names of JSON members.
     pub(crate) fn name(self) -> Style {
         self.foreground(Color::Cyan)
     }
@@ -67,7 +67,7 @@ impl Theme {
         self.foreground(Color::Yellow)
     }
 
-    /// What a search found.
+    /// A search match.
     pub(crate) fn hit(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

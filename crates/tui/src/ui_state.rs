@@ -1,4 +1,4 @@
-//! What every screen can see: the yard as it is, the calls of this session, the log, and the time.
+//! The state that every screen reads: the yard, the calls of this session, the log, and the time.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ pub(crate) struct UiState {
     pub(crate) theme: Theme,
     pub(crate) now: ClockTime,
     pub(crate) yard: YardSnapshot,
-    /// Grows whenever the yard offers something else.
+    /// Increases whenever the catalog changes.
     pub(crate) edition: u64,
     pub(crate) calls: SessionCalls,
     pub(crate) log: UiLog,
-    /// Why the yard cannot be reached, if it runs elsewhere and cannot.
+    /// Why a remote yard cannot be reached; `None` while it is connected.
     pub(crate) disconnected: Option<String>,
-    /// What the yard remembers of calls, if it remembers any.
+    /// The recorded calls of the yard, if it has a history.
     pub(crate) past: Option<Vec<PastCall>>,
     counts: HashMap<SourceName, ItemCounts>,
 }
 
-/// How much a source offers.
+/// How many items a source offers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ItemCounts {
     pub(crate) tools: usize,
@@ -60,7 +60,7 @@ impl UiState {
         self.counts.get(source).copied().unwrap_or_default()
     }
 
-    /// Of all sources together.
+    /// Returns the totals of all sources.
     pub(crate) fn total(&self) -> ItemCounts {
         self.counts.values().fold(ItemCounts::default(), |sum, one| ItemCounts {
             tools: sum.tools + one.tools,
@@ -74,11 +74,11 @@ impl UiState {
         self.yard.sources.iter().find(|(name, _)| name == source).map(|(_, status)| status)
     }
 
-    /// Why a thing cannot be used just now, if it cannot.
+    /// Returns why an item cannot be used right now, if so.
     pub(crate) fn unavailable_reason(&self, thing: &CatalogItem) -> Option<String> {
         let source = thing.source();
         if thing.current(&self.yard.view).is_none() {
-            return Some(format!("{source} does not offer this any more"));
+            return Some(format!("{source} no longer offers this item"));
         }
         let status = self.status(source)?;
         (status.state != SourceState::Ready).then(|| format!("{source} is {}", status.state.label()))

@@ -1,6 +1,6 @@
-//! URI templates (RFC 6570) with their variables filled in. Reading them backwards is the hub's business.
+//! Expands URI templates (RFC 6570). The hub matches URIs against templates.
 
-/// The address that a template becomes with these values; what has no value is left out.
+/// Expands a template with these values; variables without a value are omitted.
 pub(crate) fn expand(template: &str, values: &[(String, String)]) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -14,7 +14,7 @@ pub(crate) fn expand(template: &str, values: &[(String, String)]) -> String {
     out
 }
 
-/// The variables without which there would be a hole: those that are no part of a query.
+/// Returns the variables that are required: those outside of a query.
 pub(crate) fn required_variables(template: &str) -> Vec<String> {
     let expressions =
         template.split('{').skip(1).filter_map(|part| part.split_once('}')).map(|(inside, _)| inside);
@@ -22,7 +22,8 @@ pub(crate) fn required_variables(template: &str) -> Vec<String> {
     needed.flat_map(|inside| parse_expression(inside).1).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The operator of an expression, and its variables with the number of characters that are taken of each.
+/// Parses an expression into its operator and its variables, each with the maximum number of
+/// characters to use.
 fn parse_expression(expression: &str) -> (Option<char>, Vec<(&str, usize)>) {
     let operator = expression.chars().next().filter(|c| "+#./;?&".contains(*c));
     let list = if operator.is_some() { &expression[1..] } else { expression };
@@ -62,7 +63,7 @@ fn expand_expression(expression: &str, values: &[(String, String)]) -> String {
     if parts.is_empty() { String::new() } else { format!("{first}{}", parts.join(between)) }
 }
 
-/// What `+` and `#` leave as it is, beside letters and digits.
+/// The characters that `+` and `#` do not encode, in addition to letters and digits.
 const RESERVED: &str = ":/?#[]@!$&'()*+,;=";
 
 fn encode(text: &str, kept: &str) -> String {

@@ -1,4 +1,4 @@
-//! Watches the yard for the UI. However much happens there, the UI is told a few times a second.
+//! Watches the yard for the UI. Under any load, the UI receives only a few updates per second.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,18 +11,19 @@ use toolyard_hub::{CallRecord, CallStatus, Principal, TranscriptDirection, Yard,
 use crate::log::{UiLogEntry, UiLogKind, new_lines};
 use crate::message::{UiMessage, YardSnapshot};
 
-/// How often the UI is told at most, and how often what tells nobody is looked at.
+/// The minimum interval between two updates, and the polling interval for state that emits no
+/// events.
 const OFTEN: Duration = Duration::from_millis(100);
 const SELDOM: Duration = Duration::from_millis(500);
-/// How many lines of the log are told at once; of a flood the rest is left out.
+/// How many log lines one update contains; excess lines are dropped.
 const MOST: usize = 500;
 
-/// The yard as this principal sees it now.
+/// Takes a snapshot of the yard as this principal sees it.
 pub(crate) fn snapshot(yard: &Yard, principal: &Principal) -> YardSnapshot {
     YardSnapshot { view: yard.view(principal), sources: yard.statuses_for(principal) }
 }
 
-/// Tells the UI what happens until it is gone.
+/// Sends updates to the UI until it is closed.
 pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sender<UiMessage>) {
     let mut events = yard.events().subscribe();
     let mut seen = SourceCursors::default();
@@ -33,7 +34,7 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
         tokio::select! {
             event = events.recv() => {
                 changed = record_event(&yard, event, &mut entries);
-                // What comes close behind is told with it.
+                // Events that follow closely are sent in the same update.
                 let until = tokio::time::Instant::now() + OFTEN;
                 while let Ok(event) = tokio::time::timeout_at(until, events.recv()).await {
                     if matches!(event, Err(RecvError::Closed)) {
@@ -48,7 +49,7 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
         let left_out = entries.len().saturating_sub(MOST);
         if left_out > 0 {
             entries.drain(..left_out);
-            entries.insert(0, own_entry(format!("{left_out} lines were left out: too much happens at once")));
+            entries.insert(0, own_entry(format!("dropped {left_out} log lines: they arrived too fast")));
         }
         if !entries.is_empty() && ui.send(UiMessage::LogEntries(entries)).await.is_err() {
             return;
@@ -59,7 +60,7 @@ pub(crate) async fn watch(yard: Arc<Yard>, principal: Principal, ui: mpsc::Sende
     }
 }
 
-/// What was seen of each source.
+/// What was already read of each source.
 #[derive(Default)]
 struct SourceCursors {
     stderr: HashMap<String, Vec<String>>,
@@ -81,30 +82,30 @@ impl SourceCursors {
             }
             *before = status.stderr;
             let after = self.transcript.get(name.as_str()).copied();
-            // Who may not read it sees the rest of the log all the same.
-            let said = yard.transcript(principal, name.as_str(), after).unwrap_or_default();
-            if let Some(last) = said.last() {
+            // A principal without permission to read the transcript still sees the rest of the log.
+            let transcript = yard.transcript(principal, name.as_str(), after).unwrap_or_default();
+            if let Some(last) = transcript.last() {
                 self.transcript.insert(name.to_string(), last.number);
             }
-            entries.extend(said.into_iter().map(|said| UiLogEntry {
-                at: said.at,
-                kind: match said.direction {
+            entries.extend(transcript.into_iter().map(|entry| UiLogEntry {
+                at: entry.at,
+                kind: match entry.direction {
                     TranscriptDirection::ToSource => UiLogKind::Sent,
                     TranscriptDirection::FromSource => UiLogKind::Received,
                 },
                 source: source.clone(),
-                text: said.text,
+                text: entry.text,
             }));
         }
     }
 }
 
-/// What a call is of, in words.
+/// Describes the target of a call.
 fn describe(call: &CallRecord) -> String {
     format!("{} {}", call.kind.as_str(), call.subject)
 }
 
-/// Writes an event down. Whether the yard may look different after it.
+/// Adds an event to the log; returns whether the yard may have changed.
 fn record_event(
     yard: &Yard,
     event: Result<Arc<YardEvent>, RecvError>,
@@ -113,16 +114,16 @@ fn record_event(
     let event = match event {
         Ok(event) => event,
         Err(RecvError::Lagged(missed)) => {
-            entries.push(own_entry(format!("{missed} events were missed: too much happens at once")));
+            entries.push(own_entry(format!("missed {missed} events: they arrived too fast")));
             return true;
         }
         Err(RecvError::Closed) => return false,
     };
     let (source, text, changed) = match &*event {
         YardEvent::CallStarted(call) => {
-            (call.source.as_ref().map(ToString::to_string), format!("{} is called", describe(call)), false)
+            (call.source.as_ref().map(ToString::to_string), format!("{} started", describe(call)), false)
         }
-        // The call that is on the screen shows its own progress.
+        // The call screen shows its own progress.
         YardEvent::CallProgress { .. } => return false,
         YardEvent::CallEnded { call, ended, error, duration } => {
             let what = describe(call);
@@ -132,15 +133,22 @@ fn record_event(
         }
         YardEvent::ResultViolatesSchema { call, violations } => (
             None,
-            format!("the result of {} does not fit its schema: {}", call.tool_name(), violations.join("; ")),
+            format!(
+                "the result of {} does not match its output schema: {}",
+                call.tool_name(),
+                violations.join("; ")
+            ),
             false,
         ),
         YardEvent::CatalogChanged(change, _) => {
-            let lists =
-                [(change.tools, "tools"), (change.resources, "resources"), (change.prompts, "prompts")];
+            let lists = [
+                (change.tools, "tool list"),
+                (change.resources, "resource list"),
+                (change.prompts, "prompt list"),
+            ];
             let changed: Vec<&str> =
                 lists.into_iter().filter(|(yes, _)| *yes).map(|(_, word)| word).collect();
-            (None, format!("there are other {}", changed.join(", ")), true)
+            (None, format!("{} changed", changed.join(", ")), true)
         }
         YardEvent::ResourceUpdated { source, uri } => {
             (Some(source.to_string()), format!("{uri} was updated"), false)
@@ -148,7 +156,7 @@ fn record_event(
         YardEvent::StatusChanged { source } => {
             let status =
                 yard.statuses().into_iter().find(|(name, _)| name == source).map(|(_, status)| status);
-            let state = status.as_ref().map_or("gone", |status| status.state.label());
+            let state = status.as_ref().map_or("removed", |status| status.state.label());
             let reason = status.and_then(|status| status.reason).map(|reason| format!(": {reason}"));
             (Some(source.to_string()), format!("is {state}{}", reason.unwrap_or_default()), true)
         }

@@ -1,5 +1,5 @@
-//! Who we are to servers over HTTP: static tokens, and OAuth 2.1 with rmcp's help. Nothing is asked of anybody
-//! unless the server asks first.
+//! Authentication with HTTP servers: static tokens, and OAuth 2.1 with rmcp. No user is prompted
+//! unless the server sends a challenge first.
 
 mod assertion;
 mod authorizer;
@@ -26,13 +26,14 @@ pub(crate) use authorizer::Authorizer;
 pub use login::{LoginPrompt, LoginPrompter};
 pub use store::CredentialStore;
 
-/// What authorisation needs beside the settings of one server.
+/// What authorization needs besides the settings of one server.
 #[derive(Clone)]
 pub struct AuthContext {
     pub store: CredentialStore,
-    /// Where a description of this client is published (a client-id metadata document), if it is.
+    /// URL of the client ID metadata document of this client, if one is published.
     pub client_metadata_url: Option<String>,
-    /// Who is asked when a server wants a person to log in. Without one, the server waits until somebody does.
+    /// Shows the login address to a user. Without it, the server stays in
+    /// `needs_authorization` until a login arrives by other means.
     pub login_prompter: Option<LoginPrompter>,
 }
 
@@ -48,47 +49,47 @@ impl fmt::Debug for AuthContext {
     }
 }
 
-/// Why we are not authorised.
+/// Why a server cannot be used with the current credentials, or why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    #[error("it wants somebody to log in")]
+    #[error("login required")]
     LoginNeeded,
-    #[error("it wants somebody to log in again, for {0}")]
+    #[error("login with additional scopes required: {0}")]
     ScopeNeeded(String),
-    #[error("it does not accept the token that is configured")]
+    #[error("the server rejected the configured token")]
     TokenRefused,
-    #[error("it does not accept any token that we get")]
+    #[error("the server rejected every token that was obtained for it")]
     TokensRejected,
-    #[error("it demands {0}, although that was granted")]
+    #[error("the server requires the scopes `{0}`, which were already requested")]
     ScopeRejected(String),
-    #[error("it forbids this")]
+    #[error("the server denied access")]
     Forbidden,
-    #[error("there is nothing to log in to: {0}")]
+    #[error("login is not available: {0}")]
     NothingToDo(&'static str),
-    #[error("its authorization server cannot be used: {0}")]
+    #[error("cannot use the authorization server: {0}")]
     Discovery(String),
-    #[error("there is no client to be: {0}")]
+    #[error("no usable OAuth client: {0}")]
     Client(String),
-    #[error("the private key cannot be used: {0}")]
+    #[error("cannot use the private key: {0}")]
     Key(String),
-    #[error("the browser's answer cannot be listened for: {0}")]
+    #[error("cannot listen for the redirect of the browser: {0}")]
     Callback(String),
-    #[error("it was refused: {0}")]
+    #[error("authorization denied: {0}")]
     Refused(String),
-    #[error("that is not the address that the browser was sent to")]
+    #[error("the address is not the one that the browser was redirected to")]
     InvalidRedirect,
-    #[error("nobody logged in within 5 minutes")]
+    #[error("no login within 5 minutes")]
     LoginTimedOut,
-    #[error("no token was given: {0}")]
+    #[error("cannot obtain a token: {0}")]
     Token(String),
-    #[error("credentials cannot be kept: {0}")]
+    #[error("cannot access the stored credentials: {0}")]
     Store(String),
-    #[error("it cannot be connected to: {0}")]
+    #[error("cannot connect: {0}")]
     Unreachable(String),
 }
 
 impl AuthError {
-    /// Trying again changes nothing until a person does something.
+    /// Returns whether a retry is pointless until a user does something.
     pub(crate) fn requires_user_action(&self) -> bool {
         match self {
             Self::LoginNeeded
@@ -111,28 +112,28 @@ impl AuthError {
         }
     }
 
-    /// What the person can do, if there is something.
+    /// Returns what the user can do about it, if anything.
     pub fn suggestion(&self, server: &str) -> Option<String> {
         match self {
             Self::LoginNeeded
             | Self::ScopeNeeded(_)
             | Self::LoginTimedOut
             | Self::InvalidRedirect
-            | Self::Refused(_) => Some(format!("run: toolyard login {server}")),
-            Self::TokenRefused => Some("look at the token and the headers in the configuration".to_owned()),
+            | Self::Refused(_) => Some(format!("run `toolyard login {server}`")),
+            Self::TokenRefused => Some("check the token and the headers in the configuration".to_owned()),
             Self::Discovery(_) => Some(
-                "if it wants a token that does not come of a login, name it with bearer_token_env_var or headers \
-                 in the configuration"
+                "if the server requires a token that a login cannot provide, set `bearer_token_env_var` or \
+                 `headers` in the configuration"
                     .to_owned(),
             ),
-            Self::Client(_) => Some("set oauth.client_id in the configuration".to_owned()),
-            Self::Callback(_) => Some("set oauth.callback_port to a free port".to_owned()),
+            Self::Client(_) => Some("set `oauth.client_id` in the configuration".to_owned()),
+            Self::Callback(_) => Some("set `oauth.callback_port` to a free port".to_owned()),
             _ => None,
         }
     }
 }
 
-/// What a server said when it wanted to know who we are.
+/// The challenge of a server that rejected a request with 401 or 403.
 #[derive(Debug, Clone)]
 pub(crate) struct Challenge {
     pub(crate) status: u16,
@@ -153,7 +154,7 @@ impl Challenge {
         self.text.as_deref().map(|text| WWWAuthenticateParams::parse(text, resource)).unwrap_or_default()
     }
 
-    /// Our token is fine, but does not go far enough.
+    /// Returns whether the token is valid but lacks a scope.
     fn wants_scope(&self, resource: &Url) -> bool {
         self.status == 403 && self.params(resource).is_insufficient_scope()
     }
@@ -164,25 +165,25 @@ impl Challenge {
     }
 }
 
-/// Logs in to a server: finds out what it wants, shows the person where to go, waits for the answer, and keeps what
-/// comes of it. Nobody is asked if the server does not ask.
+/// Logs in to a server: obtains its challenge, prompts the user, waits for the response and stores
+/// the credentials. The user is not prompted if the server does not require authentication.
 pub async fn login(
     settings: &ServerSettings,
     common: &UpstreamContext,
-    person: &LoginPrompter,
+    prompter: &LoginPrompter,
 ) -> Result<(), AuthError> {
     let TransportSettings::Url(url) = &settings.transport else {
-        return Err(AuthError::NothingToDo("it is a process of our own"));
+        return Err(AuthError::NothingToDo("the server is a local process"));
     };
-    let kept = Authorizer::new(settings, &common.auth);
-    // What the server says to somebody whom it does not know.
-    let stranger = UpstreamContext { auth: AuthContext::default(), ..common.clone() };
-    let unknown = Authorizer::new(settings, &stranger.auth);
-    let asked = async {
-        let (live, _heard) = connect(
-            &stranger,
+    let authorizer = Authorizer::new(settings, &common.auth);
+    // Connects without credentials to obtain the challenge.
+    let anonymous = UpstreamContext { auth: AuthContext::default(), ..common.clone() };
+    let anonymous_authorizer = Authorizer::new(settings, &anonymous.auth);
+    let probe = async {
+        let (live, _notifications) = connect(
+            &anonymous,
             settings,
-            &unknown,
+            &anonymous_authorizer,
             &ClientCapabilities::default(),
             settings.era,
             &std::sync::Arc::default(),
@@ -190,25 +191,27 @@ pub async fn login(
         .await?;
         list::fetch_offer(&live, settings, &list::ServerListKind::ALL).await.map_err(ConnectError::from)
     };
-    let asked = tokio::time::timeout(settings.start_timeout, asked).await;
-    let challenge = match asked {
-        Err(_) => return Err(AuthError::Unreachable("it did not answer in time".to_owned())),
+    let challenge = match tokio::time::timeout(settings.start_timeout, probe).await {
+        Err(_) => {
+            let seconds = settings.start_timeout.as_secs_f64();
+            return Err(AuthError::Unreachable(format!("no response within {seconds} s")));
+        }
         Ok(Ok(_)) => None,
-        Ok(Err(refused)) => match refused.challenge {
+        Ok(Err(error)) => match error.challenge {
             Some(challenge) => Some(challenge),
-            None => return Err(AuthError::Unreachable(refused.reason)),
+            None => return Err(AuthError::Unreachable(error.reason)),
         },
     };
-    tracing::debug!(server = %settings.name, url = url.url, asks = challenge.is_some(), "logging in");
-    kept.log_in(challenge.as_ref(), person).await
+    tracing::debug!(server = %settings.name, url = url.url, challenged = challenge.is_some(), "logging in");
+    authorizer.log_in(challenge.as_ref(), prompter).await
 }
 
-/// Forgets what was kept for a server; false if there was nothing.
+/// Deletes the stored credentials of a server. Returns whether there were any.
 pub async fn logout(settings: &ServerSettings, common: &UpstreamContext) -> Result<bool, AuthError> {
     Authorizer::new(settings, &common.auth).log_out().await
 }
 
-/// How we stand with a server, as far as can be said without asking it.
+/// Returns how the yard is authenticated with a server, without contacting the server.
 pub async fn auth_status(
     settings: &ServerSettings,
     common: &UpstreamContext,

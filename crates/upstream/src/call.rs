@@ -1,4 +1,4 @@
-//! One call to a server, from the hub's words to the wire's and back.
+//! One call to a server: translates between the types of the hub and those of the wire crate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,19 +15,20 @@ use crate::in_flight::InFlightCall;
 use crate::question::parse_input_required;
 use crate::settings::ServerSettings;
 
-/// How often a modern server may ask for more before it is taken to go round in circles.
+/// How many times a modern server may request input for one call.
 const MOST_ROUNDS: usize = 16;
 
-/// How long an answer is held back for questions that are still open.
+/// How long a result is held back for questions that are still open.
 const LAST_QUESTIONS: Duration = Duration::from_secs(30);
 
-/// Why a call to the server has no outcome. It is turned into a [`HubError`] once, by whoever gives the call up.
+/// Why a call has no outcome. It becomes a [`HubError`] once no further attempt is made.
 #[derive(Debug)]
 pub(crate) enum UpstreamError {
     Wire(WireError),
-    /// The server was silent for as long as a call may be.
+    /// The server sent nothing within the idle timeout of a call.
     TimedOut,
-    /// It ended on our side: its question cannot be answered, or somebody else's question ended it.
+    /// The call was aborted by the yard: its question cannot be answered, or a question of the
+    /// server was ambiguous.
     Aborted(HubError),
 }
 
@@ -43,7 +44,7 @@ impl From<HubError> for UpstreamError {
     }
 }
 
-/// What a call is sent with.
+/// Sends calls over a connection.
 pub(crate) struct CallSender<'a> {
     pub(crate) live: &'a LiveConnection,
     pub(crate) settings: &'a ServerSettings,
@@ -54,69 +55,73 @@ impl CallSender<'_> {
     pub(crate) async fn send(&self, call: &SourceCall) -> Result<Outcome, UpstreamError> {
         let mut in_flight = self.live.calls.register(call);
         let (method, mut params, name) = build_method_params(&call.target);
-        // Only who asked for a version is refused where the server does not have it any more.
+        // The version is sent only if the caller requested it explicitly. Only then may the server
+        // refuse a version that it no longer has.
         let version = call.record.context.version.as_deref().filter(|_| call.record.context.version_asked);
-        let asking = version.map(|version| meta::with_requested_version(version, call.meta.as_deref()));
+        let versioned_meta =
+            version.map(|version| meta::with_requested_version(version, call.meta.as_deref()));
         for _ in 0..MOST_ROUNDS {
-            let dress = RequestEnvelope {
-                meta: asking.as_deref().or(call.meta.as_deref()),
-                abilities: call.client.capabilities().clone(),
+            let envelope = RequestEnvelope {
+                meta: versioned_meta.as_deref().or(call.meta.as_deref()),
+                capabilities: call.client.capabilities().clone(),
                 tag: Some(in_flight.tag),
                 name,
                 schema: name.and_then(|name| self.mirrored.get(name)).map(|schema| &**schema),
                 headers: select_forwarded_headers(&self.settings.forward_headers, &call.headers),
             };
-            let outbound = self.live.build_request(method, &params, dress)?;
-            let answer = self.live.client.request(outbound);
-            let answer =
-                wait_with_idle_timeout(answer, &in_flight.flight, self.settings.call_timeout).await?;
-            if matches!(&answer, Ok(_) | Err(WireError::Rpc(_) | WireError::SessionGone)) {
+            let outbound = self.live.build_request(method, &params, envelope)?;
+            let response = self.live.client.request(outbound);
+            let response =
+                wait_with_idle_timeout(response, &in_flight.flight, self.settings.call_timeout).await?;
+            if matches!(&response, Ok(_) | Err(WireError::Rpc(_) | WireError::SessionGone)) {
                 in_flight.mark_answered();
             }
-            let answer = answer?;
+            let result = response?;
             if !self.live.is_modern() {
-                // A server that asked for the roots before anybody called is told them by whoever called now. This
-                // call is the only way to ask the client, so it is not over before that.
+                // A server may have asked for the roots before any call was made. The client can be
+                // asked only during a call, so this call does not end before the roots are
+                // answered.
                 let answered = self.live.calls.wait_for_adopted(&in_flight.flight);
                 let _ = tokio::time::timeout(LAST_QUESTIONS, answered).await;
-                return Ok(Outcome { failed: is_error_result(&answer), body: answer, modern: false });
+                return Ok(Outcome { failed: is_error_result(&result), body: result, modern: false });
             }
-            let wrong = |why: String| {
-                let message = format!("{} asks in a way that makes no sense: {why}", self.settings.name);
+            let invalid = |reason: String| {
+                let message =
+                    format!("{} returned an invalid `input_required` result: {reason}", self.settings.name);
                 HubError::new(ErrorKind::ToolFailed, message)
             };
-            let Some(asked) = parse_input_required(&answer).map_err(wrong)? else {
-                return Ok(Outcome { failed: is_error_result(&answer), body: answer, modern: true });
+            let Some(input) = parse_input_required(&result).map_err(invalid)? else {
+                return Ok(Outcome { failed: is_error_result(&result), body: result, modern: true });
             };
-            let answers = match asked.questions.is_empty() {
+            let answers = match input.questions.is_empty() {
                 true => Vec::new(),
-                false => call.client.ask(asked.questions).await?,
+                false => call.client.ask(input.questions).await?,
             };
             let mut responses = Object::default();
             for (key, answer) in answers {
                 responses.set(&key, answer);
             }
             params.set("inputResponses", responses.to_raw());
-            match asked.state {
+            match input.state {
                 Some(state) => params.set("requestState", state),
                 None => drop(params.remove("requestState")),
             }
         }
         let message =
-            format!("{} asked for input {MOST_ROUNDS} times and never answered", self.settings.name);
+            format!("{} requested input {MOST_ROUNDS} times without returning a result", self.settings.name);
         Err(HubError::new(ErrorKind::ToolFailed, message).into())
     }
 
-    /// The error that the caller gets.
+    /// Returns the error for the caller.
     pub(crate) fn hub_error(&self, error: UpstreamError, call: &SourceCall) -> HubError {
         let name = &self.settings.name;
         let failure = match error {
             UpstreamError::Aborted(error) => return error,
             UpstreamError::TimedOut => {
-                let (what, seconds) = (call.target.subject(), self.settings.call_timeout.as_secs_f64());
-                let message = format!("{name} said nothing about {what} for {seconds} s");
+                let (subject, seconds) = (call.target.subject(), self.settings.call_timeout.as_secs_f64());
+                let message = format!("{name} sent no response or progress for {subject} within {seconds} s");
                 return HubError::new(ErrorKind::TimedOut, message)
-                    .with_suggestion("raise call_timeout of this server if it needs longer");
+                    .with_suggestion("increase `call_timeout` of this server if it needs more time");
             }
             UpstreamError::Wire(failure) => failure,
         };
@@ -126,16 +131,16 @@ impl CallSender<'_> {
                 let message = format!("{name} dropped the session again after a reconnect");
                 HubError::new(ErrorKind::ConnectionLost, message)
             }
-            WireError::Unreachable(why) => {
-                HubError::new(ErrorKind::CannotConnect, format!("{name} cannot be reached: {why}"))
+            WireError::Unreachable(reason) => {
+                HubError::new(ErrorKind::CannotConnect, format!("{name} cannot be reached: {reason}"))
             }
-            WireError::Lost(why) => with_stderr(
-                HubError::new(ErrorKind::ConnectionLost, format!("the connection to {name} was lost: {why}")),
-                &self.live.stderr(),
-            ),
+            WireError::Lost(reason) => {
+                let message = format!("the connection to {name} was lost: {reason}");
+                with_stderr(HubError::new(ErrorKind::ConnectionLost, message), &self.live.stderr())
+            }
             WireError::Redirected { .. } => {
                 HubError::new(ErrorKind::ConnectionLost, format!("{name} {failure}"))
-                    .with_suggestion("if you trust that address, set it as the url of this server")
+                    .with_suggestion("if you trust that address, set it as the `url` of this server")
             }
             WireError::Unauthorized { .. }
             | WireError::Status { .. }
@@ -145,7 +150,7 @@ impl CallSender<'_> {
     }
 }
 
-/// An error that the server answered with.
+/// Converts the error response of a server.
 pub(crate) fn rpc_to_hub_error(error: RpcError) -> HubError {
     let kind = match error.code {
         code::RESOURCE_NOT_FOUND => ErrorKind::UnknownResource,
@@ -156,13 +161,16 @@ pub(crate) fn rpc_to_hub_error(error: RpcError) -> HubError {
     HubError::new(kind, error.message).with_source_error(origin)
 }
 
-/// Puts the server's own last words where a person looks next.
+/// Adds the last lines of the server's standard error as the suggestion.
 pub(crate) fn with_stderr(error: HubError, stderr: &[String]) -> HubError {
     let last: Vec<&str> = stderr.iter().rev().take(5).rev().map(String::as_str).collect();
-    if last.is_empty() { error } else { error.with_suggestion(format!("it last said: {}", last.join(" | "))) }
+    if last.is_empty() {
+        return error;
+    }
+    error.with_suggestion(format!("last lines on standard error: {}", last.join(" | ")))
 }
 
-/// The method, its params, and the name that HTTP mirrors.
+/// Returns the method, its params, and the name that HTTP mirrors in a header.
 fn build_method_params(target: &SourceTarget) -> (&'static str, Object, Option<&str>) {
     let mut params = Object::default();
     let complete = |reference, argument: &str, value: &str, context: &Option<Raw>| {
@@ -204,28 +212,28 @@ fn is_error_result(result: &RawValue) -> bool {
     struct ErrorFlag {
         is_error: Option<bool>,
     }
-    // A cheap look first: most results do not have the key at all.
+    // Checked first because it is cheap: most results do not contain the key.
     contains_text(result, "\"isError\"")
-        && serde_json::from_str::<ErrorFlag>(result.get()).is_ok_and(|says| says.is_error == Some(true))
+        && serde_json::from_str::<ErrorFlag>(result.get()).is_ok_and(|flag| flag.is_error == Some(true))
 }
 
-/// Waits for an answer as long as the server is heard of now and then, and the call may go on.
+/// Waits for a response until the server sends nothing for `idle_timeout`, or the call is aborted.
 async fn wait_with_idle_timeout<T>(
-    answer: impl Future<Output = T>,
+    response: impl Future<Output = T>,
     flight: &Arc<InFlightCall>,
-    silence: Duration,
+    idle_timeout: Duration,
 ) -> Result<T, UpstreamError> {
-    tokio::pin!(answer);
+    tokio::pin!(response);
     loop {
         tokio::select! {
-            answer = &mut answer => return Ok(answer),
+            response = &mut response => return Ok(response),
             () = flight.activity.notified() => {
-                if let Some(why) = flight.abort_reason() {
-                    return Err(why.clone().into());
+                if let Some(error) = flight.abort_reason() {
+                    return Err(error.clone().into());
                 }
             }
-            () = tokio::time::sleep(silence) => {
-                // While a person is being asked, nobody is silent.
+            () = tokio::time::sleep(idle_timeout) => {
+                // The idle timeout does not apply while the user is being asked.
                 if !flight.has_open_questions() {
                     return Err(UpstreamError::TimedOut);
                 }

@@ -1,5 +1,5 @@
-//! The process of a server that we start ourselves, and whatever that process starts. What is said over its streams
-//! is the wire's business, and when to start it anew the supervisor's.
+//! The process of a server that the yard starts, with everything that process starts. The protocol
+//! on its streams belongs to the wire crate, and restarts belong to `supervise`.
 
 mod exit;
 mod find;
@@ -29,42 +29,43 @@ pub use input::ChildInput;
 pub(crate) use tail::LineListener;
 use tail::StderrTail;
 
-/// How long what a process said last may take to be read once the process is gone.
+/// How long to read the remaining output of a process that has exited.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How long each step takes at most when a process is to end quickly: by itself, then asked.
+/// Time limit of each step of a quick stop: exiting on its own, then after a signal.
 const QUICK: Duration = Duration::from_millis(600);
 
-/// How to start the process that keeps a server: this very program, with the arguments that make it a keeper.
+/// How to start the process supervisor of a server: this executable with the arguments that select
+/// that role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisorCommand {
-    /// Absolute, because a server may have a folder of its own.
+    /// An absolute path, because a server may have its own working directory.
     pub program: PathBuf,
     pub args: Vec<OsString>,
-    /// What servers may inherit of it; its `PATH` is where their programs are looked for.
+    /// The environment that servers inherit from. Programs are looked up in its `PATH`.
     pub environment: ProcessEnvironment,
 }
 
-/// Why a process was not started.
+/// Why a process could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     #[error("program {program:?} was not found")]
     NotFound { program: String, suggestion: String },
-    #[error("{} cannot be executed", .path.display())]
+    #[error("{} is not executable", .path.display())]
     NotExecutable { path: PathBuf },
-    #[error("folder {} does not exist", .0.display())]
+    #[error("directory {} does not exist", .0.display())]
     MissingDirectory(PathBuf),
-    #[error("cannot start the keeper {}: {error}", .program.display())]
+    #[error("cannot start the process supervisor {}: {error}", .program.display())]
     Supervisor { program: PathBuf, error: io::Error },
 }
 
 impl SpawnError {
-    /// What to do about it.
+    /// Returns what the user can do about it, if anything.
     pub fn suggestion(&self) -> Option<String> {
         match self {
             Self::NotFound { suggestion, .. } => Some(suggestion.clone()),
             Self::NotExecutable { path } => {
-                Some(format!("chmod +x {}, or name its interpreter", path.display()))
+                Some(format!("run `chmod +x {}`, or start it with its interpreter", path.display()))
             }
             Self::MissingDirectory(_) => Some("check `cwd`".to_owned()),
             Self::Supervisor { .. } => None,
@@ -72,7 +73,7 @@ impl SpawnError {
     }
 }
 
-/// A process that runs, or did. Dropping it ends it, and everything that it started.
+/// A server process, running or ended. Dropping it ends the process and everything it started.
 #[derive(Debug)]
 pub struct Child {
     id: u32,
@@ -87,21 +88,21 @@ pub struct Child {
 enum ProcessCommand {
     Run,
     Terminate,
-    /// To end, and not to wait for what does not.
+    /// Terminate without the grace period.
     TerminateNow,
     Kill,
 }
 
 impl Child {
     /// Starts a process. Must be called inside a runtime.
-    pub fn spawn(settings: &CommandSettings, keeper: &SupervisorCommand) -> Result<Self, SpawnError> {
-        check_command(settings, keeper.environment.path())?;
-        let failed = |error| SpawnError::Supervisor { program: keeper.program.clone(), error };
-        let mut command = Command::new(&keeper.program);
-        command.args(&keeper.args).arg("--watch").arg(std::process::id().to_string());
+    pub fn spawn(settings: &CommandSettings, supervisor: &SupervisorCommand) -> Result<Self, SpawnError> {
+        check_command(settings, supervisor.environment.path())?;
+        let failed = |error| SpawnError::Supervisor { program: supervisor.program.clone(), error };
+        let mut command = Command::new(&supervisor.program);
+        command.args(&supervisor.args).arg("--watch").arg(std::process::id().to_string());
         command.arg("--").arg(&settings.program).args(&settings.args);
-        // The keeper has no use for any of it, but the server inherits what the keeper has.
-        command.env_clear().envs(keeper.environment.for_server(settings));
+        // The server inherits the environment of the supervisor, which needs none of it.
+        command.env_clear().envs(supervisor.environment.for_server(settings));
         if let Some(cwd) = &settings.cwd {
             command.current_dir(cwd);
         }
@@ -110,79 +111,80 @@ impl Child {
         let pipes = (process.0.stdin.take(), process.0.stdout.take(), process.0.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr), Some(id)) = (pipes.0, pipes.1, pipes.2, process.0.id())
         else {
-            return Err(failed(io::Error::other("its streams are missing")));
+            return Err(failed(io::Error::other("the process has no standard streams")));
         };
         let stdin = ChildInput::new(stdin);
         let tail = Arc::new(StderrTail::default());
-        let (order, orders) = watch::channel(ProcessCommand::Run);
-        let (tell, fate) = watch::channel(None);
-        tokio::spawn(supervise_child(process, stderr, Arc::clone(&tail), orders, tell));
-        Ok(Self { id, stdin, stdout: Some(stdout), tail, command: order, exit: fate })
+        let (command, commands) = watch::channel(ProcessCommand::Run);
+        let (exit_sender, exit) = watch::channel(None);
+        tokio::spawn(supervise_child(process, stderr, Arc::clone(&tail), commands, exit_sender));
+        Ok(Self { id, stdin, stdout: Some(stdout), tail, command, exit })
     }
 
-    /// What it is spoken to over, once.
+    /// Returns standard input and output. Can be called once.
     pub fn take_streams(&mut self) -> Option<(ChildInput, ChildStdout)> {
         Some((self.stdin.clone(), self.stdout.take()?))
     }
 
-    /// The process id of its keeper.
+    /// Returns the process ID of the process supervisor.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The last lines that it said on standard error, as they came.
+    /// Returns the last lines that the process wrote to standard error, unchanged.
     pub fn stderr_tail(&self) -> Vec<String> {
         self.tail.lines()
     }
 
-    /// Tells every line of standard error from now on, and those that were said before.
+    /// Passes every line of standard error to the listener, starting with those already buffered.
     pub(crate) fn forward_stderr(&self, listener: LineListener) {
         self.tail.set_listener(listener);
     }
 
-    /// Waits until it has ended, with everything that it started, and says what happened.
+    /// Waits until the process and everything it started have ended.
     pub async fn wait(&self) -> ProcessExit {
-        let mut fate = self.exit.clone();
-        match fate.wait_for(Option::is_some).await.as_deref() {
-            Ok(Some(fate)) => fate.clone(),
-            // Only a runtime that shuts down stops looking before the end.
-            Ok(None) | Err(_) => ProcessExit::unknown("was given up"),
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(exit)) => exit.clone(),
+            // The watching task ends early only when the runtime shuts down.
+            Ok(None) | Err(_) => ProcessExit::unknown("was abandoned"),
         }
     }
 
-    /// Ends it within two seconds, for a client that is gone: asks soon, and does not wait as long for an answer.
+    /// Ends the process within about two seconds, for a client that is gone: signals early and
+    /// shortens the grace period.
     pub(crate) async fn stop_quickly(&self) -> ProcessExit {
         self.stdin.close();
-        for order in [ProcessCommand::Terminate, ProcessCommand::TerminateNow] {
-            if let Ok(fate) = timeout(QUICK, self.wait()).await {
-                return fate;
+        for command in [ProcessCommand::Terminate, ProcessCommand::TerminateNow] {
+            if let Ok(exit) = timeout(QUICK, self.wait()).await {
+                return exit;
             }
-            self.command.send_replace(order);
+            self.command.send_replace(command);
         }
-        if let Ok(fate) = timeout(GONE + LAST_WORDS, self.wait()).await {
-            return fate;
+        if let Ok(exit) = timeout(GONE + LAST_WORDS, self.wait()).await {
+            return exit;
         }
         self.command.send_replace(ProcessCommand::Kill);
         self.wait().await
     }
 
-    /// Ends it: closes its input, which is how a server is told that it is over, and gives it this long to go by
-    /// itself; then asks, then kills everything that is left.
+    /// Ends the process: closes its standard input, waits up to `grace` for it to exit, then sends
+    /// a signal, then kills everything that is left.
     pub async fn stop(&self, grace: Duration) -> ProcessExit {
         self.stdin.close();
-        if let Ok(fate) = timeout(grace, self.wait()).await {
-            return fate;
+        if let Ok(exit) = timeout(grace, self.wait()).await {
+            return exit;
         }
         self.command.send_replace(ProcessCommand::Terminate);
-        if let Ok(fate) = timeout(GRACE + GONE + LAST_WORDS, self.wait()).await {
-            return fate;
+        if let Ok(exit) = timeout(GRACE + GONE + LAST_WORDS, self.wait()).await {
+            return exit;
         }
         self.command.send_replace(ProcessCommand::Kill);
         self.wait().await
     }
 }
 
-/// The keeper. However it is let go of, it is told first.
+/// The process supervisor. It is sent a signal when this is dropped.
 #[derive(Debug)]
 struct Process(tokio::process::Child);
 
@@ -192,7 +194,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        // There is an id only until the end was noticed, so that this cannot hit another process.
+        // The ID exists only until the exit is noticed, so this cannot hit another process.
         if let Some(pid) = self.pid() {
             let _ = kill_process(pid, signal);
         }
@@ -205,45 +207,44 @@ impl Drop for Process {
     }
 }
 
-/// Listens to a process and obeys orders about it until it is gone.
+/// Reads the standard error of a process and carries out commands until it has ended.
 async fn supervise_child(
     mut process: Process,
     stderr: ChildStderr,
     tail: Arc<StderrTail>,
-    mut orders: watch::Receiver<ProcessCommand>,
-    tell: watch::Sender<Option<ProcessExit>>,
+    mut commands: watch::Receiver<ProcessCommand>,
+    exit: watch::Sender<Option<ProcessExit>>,
 ) {
     let session = process.pid();
-    let listening = tail.fill(stderr);
-    tokio::pin!(listening);
-    let (mut heard, mut alone) = (false, false);
+    let reading = tail.fill(stderr);
+    tokio::pin!(reading);
+    let (mut stderr_closed, mut orphaned) = (false, false);
     let status = loop {
         tokio::select! {
             status = process.0.wait() => break status,
-            () = &mut listening, if !heard => heard = true,
-            changed = orders.changed(), if !alone => {
-                let order = *orders.borrow_and_update();
-                // Nobody is left who could say more.
-                alone = changed.is_err();
-                match order {
+            () = &mut reading, if !stderr_closed => stderr_closed = true,
+            changed = commands.changed(), if !orphaned => {
+                let command = *commands.borrow_and_update();
+                orphaned = changed.is_err();
+                match command {
                     ProcessCommand::Kill => process.signal(Signal::KILL),
-                    // Told a second time, a keeper does not wait any longer.
+                    // The second signal ends the grace period of the supervisor.
                     ProcessCommand::Terminate | ProcessCommand::TerminateNow => process.signal(Signal::TERM),
-                    ProcessCommand::Run if alone => process.signal(Signal::TERM),
+                    ProcessCommand::Run if orphaned => process.signal(Signal::TERM),
                     ProcessCommand::Run => {}
                 }
             }
         }
     };
-    let keeper_was_killed = !matches!(&status, Ok(status) if status.code().is_some());
-    if keeper_was_killed && let Some(session) = session {
-        // Then what it kept is still there, in the session that it made.
+    let supervisor_was_killed = !matches!(&status, Ok(status) if status.code().is_some());
+    if supervisor_was_killed && let Some(session) = session {
+        // Its processes are still running, in the session that it created.
         let _ = tokio::task::spawn_blocking(move || kill_session(session)).await;
     }
-    if !heard {
-        let _ = timeout(LAST_WORDS, listening).await;
+    if !stderr_closed {
+        let _ = timeout(LAST_WORDS, reading).await;
     }
-    tell.send_replace(Some(describe_exit(status, tail.lines().last())));
+    exit.send_replace(Some(describe_exit(status, tail.lines().last())));
 }
 
 fn kill_session(session: Pid) {

@@ -1,4 +1,4 @@
-//! From settings to a connection that works, or to the reason why there is none.
+//! Connecting to a server: turns settings into a live connection, or into an error with the reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,42 +28,42 @@ use crate::tls;
 
 mod suggestion;
 
-/// How often a server may want to know who we are before it is taken to go round in circles.
+/// How many challenges of one server are answered before the attempt fails.
 const MOST_TRIES: usize = 3;
 
-/// How long a server may take to open its standing stream before we go on without it.
+/// How long to wait for the standing stream of a server before continuing without it.
 const STREAM: Duration = Duration::from_secs(1);
 
-/// The largest message that is read from a server, in bytes.
+/// Default size limit of a message from a server, in bytes.
 pub const MESSAGE_BYTES: usize = 32 << 20;
 
-/// What a server may say about itself when we meet it, in bytes: that is kept, and shown with its status.
+/// Size limit of what a server declares about itself in the handshake, in bytes. It is retained and
+/// shown with the status.
 const INTRODUCTION: usize = 1 << 20;
 
-/// How much of an error of a server is told as the reason why there is no connection, in characters.
+/// How much of a server's error message is used as the reason of a failure, in characters.
 const REASON: usize = 2_000;
 
-/// What all connections of this process share.
+/// What all upstream connections of a process share.
 #[derive(Debug, Clone)]
 pub struct UpstreamContext {
     pub http: SameOriginHttp,
-    /// How connections are encrypted, for whoever opens some of their own.
+    /// The TLS configuration, for components that open their own connections.
     pub tls: ClientConfig,
-    /// How a server's process is started so that nothing of it outlives us.
+    /// How server processes are started, so that none of them outlives this process.
     pub supervisor: SupervisorCommand,
-    /// Who we say we are, as JSON.
+    /// The `clientInfo` sent to servers, as JSON.
     pub client_info: Raw,
-    /// How we prove it.
     pub auth: AuthContext,
-    /// Where all of them reserve the bytes of what their servers list.
+    /// The shared budget for the definitions that servers list.
     pub definitions: DefinitionBudget,
-    /// The largest message that is read from a server, in bytes. Counts for connections that are opened from now on.
+    /// The size limit of a message from a server, in bytes. A change applies to new connections.
     pub message_bytes: Arc<AtomicUsize>,
 }
 
 impl UpstreamContext {
-    /// With a fresh pool of connections. The TLS provider is chosen here, once for the process.
-    pub fn new(keeper: SupervisorCommand, me: Raw) -> Result<Self, reqwest::Error> {
+    /// Creates a context with a new connection pool. Selects the TLS provider of the process.
+    pub fn new(supervisor: SupervisorCommand, client_info: Raw) -> Result<Self, reqwest::Error> {
         let tls = tls::tls_config();
         let http = SameOriginHttp::build(http_builder(&tls))?;
         let (definitions, message_bytes) =
@@ -71,15 +71,15 @@ impl UpstreamContext {
         Ok(Self {
             http,
             tls,
-            supervisor: keeper,
-            client_info: me,
+            supervisor,
+            client_info,
             auth: AuthContext::default(),
             definitions,
             message_bytes,
         })
     }
 
-    /// The same, for connections to addresses that `filter` accepts.
+    /// Returns a copy that connects only to addresses that `filter` accepts.
     pub fn with_address_filter(&self, filter: AddressFilter) -> Result<Self, reqwest::Error> {
         let http = SameOriginHttp::build_filtered(http_builder(&self.tls), filter)?;
         Ok(Self { http, ..self.clone() })
@@ -94,29 +94,29 @@ fn http_builder(tls: &ClientConfig) -> reqwest::ClientBuilder {
         .tcp_nodelay(true)
 }
 
-/// Why there is no connection.
+/// Why a connection could not be established.
 #[derive(Debug)]
 pub(crate) struct ConnectError {
     pub(crate) reason: String,
     pub(crate) stderr: Vec<String>,
-    /// The server wants to know who we are first.
+    /// The challenge of a server that requires authentication.
     pub(crate) challenge: Option<Challenge>,
-    /// Trying again changes nothing until a person does something about it.
+    /// Whether a retry is pointless until a user does something.
     pub(crate) requires_user_action: bool,
     pub(crate) cause: Box<ConnectErrorCause>,
 }
 
-/// What is behind a refusal, for whoever wants to know more than the reason in words.
+/// The cause of a [`ConnectError`], from which suggestions and details are derived.
 #[derive(Debug, Default)]
 pub(crate) enum ConnectErrorCause {
     #[default]
     Other,
     Failure(WireError),
     Spawn(SpawnError),
-    Exit(ProcessExit),
-    /// It took longer than it may.
+    /// The process exited, with the note about withheld environment variables.
+    Exit(ProcessExit, Option<String>),
     TimedOut,
-    /// We could not become who it wants us to be; and what a person can do about that.
+    /// Authorization failed, with the suggestion for the user.
     Unauthorized(Option<String>),
 }
 
@@ -132,15 +132,15 @@ impl ConnectError {
         }
     }
 
-    /// The server had as much time to start as it may have.
+    /// Creates the error for a server that exceeded its start timeout.
     pub(crate) fn timed_out(settings: &ServerSettings) -> Self {
         let seconds = settings.start_timeout.as_secs_f64();
-        let slow = format!("it did not answer within {seconds} s");
+        let timeout = format!("no response within {seconds} s");
         let reason = match settings.transport.downloader() {
             Some(program) => format!(
-                "{slow}; {program} may still be downloading it: try again, or allow it more time with start_timeout"
+                "{timeout}; `{program}` may still be downloading the server: retry, or increase `start_timeout`"
             ),
-            None => slow,
+            None => timeout,
         };
         Self { cause: Box::new(ConnectErrorCause::TimedOut), ..Self::new(reason) }
     }
@@ -149,16 +149,16 @@ impl ConnectError {
 impl From<WireError> for ConnectError {
     fn from(failure: WireError) -> Self {
         let challenge = Challenge::from_error(&failure);
-        // That there is no connection is clear: only why not is said.
+        // The caller already says that the server cannot be reached.
         let reason = match &failure {
-            WireError::Unreachable(why) => why.chars().take(REASON).collect(),
+            WireError::Unreachable(reason) => reason.chars().take(REASON).collect(),
             _ => short_reason(&failure),
         };
         Self { challenge, cause: Box::new(ConnectErrorCause::Failure(failure)), ..Self::new(reason) }
     }
 }
 
-/// The error in words, as much of it as a status has room for.
+/// Returns the error message, shortened for the status.
 pub(crate) fn short_reason(failure: &WireError) -> String {
     failure.to_string().chars().take(REASON).collect()
 }
@@ -174,7 +174,7 @@ impl From<SpawnError> for ConnectError {
 }
 
 impl ConnectError {
-    /// We could not become who the server wants us to be.
+    /// Creates the error for a server that cannot be used without authorization.
     pub(crate) fn unauthorized(error: &AuthError, server: &str) -> Self {
         let suggestion = error.suggestion(server);
         let reason = match &suggestion {
@@ -186,53 +186,54 @@ impl ConnectError {
     }
 }
 
-/// Does what it takes so that a beginning that was refused may be tried again, if the server only wants to know who
-/// we are. `seen` is the token that it was tried with.
+/// Answers the challenge of a failed attempt so that it can be retried. Fails if the attempt failed
+/// for another reason. `generation` is that of the token that was used.
 pub(crate) async fn authorize_retry(
-    authoriser: &Authorizer,
+    authorizer: &Authorizer,
     settings: &ServerSettings,
-    refused: ConnectError,
-    seen: u64,
-    tries: &mut usize,
+    error: ConnectError,
+    generation: u64,
+    attempts: &mut usize,
 ) -> Result<(), ConnectError> {
-    let Some(challenge) = &refused.challenge else { return Err(refused) };
-    *tries += 1;
-    let met = match *tries < MOST_TRIES {
-        true => authoriser.answer_challenge(challenge, seen).await,
+    let Some(challenge) = &error.challenge else { return Err(error) };
+    *attempts += 1;
+    let answered = match *attempts < MOST_TRIES {
+        true => authorizer.answer_challenge(challenge, generation).await,
         false => Err(AuthError::TokensRejected),
     };
-    met.map_err(|error| ConnectError::unauthorized(&error, settings.name.as_str()))
+    answered.map_err(|error| ConnectError::unauthorized(&error, settings.name.as_str()))
 }
 
-/// Connects, as a client with these abilities. `known` is the era that worked the last time.
+/// Connects as a client with these capabilities. `known_era` is the era that worked last time.
 pub(crate) async fn connect(
     common: &UpstreamContext,
     settings: &ServerSettings,
-    authoriser: &Arc<Authorizer>,
-    abilities: &ClientCapabilities,
-    known: Option<Era>,
-    tape: &Arc<MessageLog>,
+    authorizer: &Arc<Authorizer>,
+    capabilities: &ClientCapabilities,
+    known_era: Option<Era>,
+    message_log: &Arc<MessageLog>,
 ) -> Result<(LiveConnection, ServerNotifications), ConnectError> {
     let calls = Arc::new(InFlightCalls::default());
-    let longest = common.message_bytes.load(Ordering::Relaxed);
-    let (listener, heard) = build_listener(Arc::clone(&calls), settings.name.to_string(), Arc::clone(tape));
+    let max_message_bytes = common.message_bytes.load(Ordering::Relaxed);
+    let (listener, notifications) =
+        build_listener(Arc::clone(&calls), settings.name.to_string(), Arc::clone(message_log));
     let mut tasks = JoinSet::new();
-    let mut me = HandshakeSettings {
+    let mut handshake = HandshakeSettings {
         info: common.client_info.clone(),
-        capabilities: to_capabilities(abilities),
-        known_era: known,
+        capabilities: to_capabilities(capabilities),
+        known_era,
         sse_only: false,
     };
     let (client, server, child) = match &settings.transport {
         TransportSettings::Command(command) => {
             let mut child = Child::spawn(command, &common.supervisor)?;
             let Some((input, output)) = child.take_streams() else {
-                return Err(ConnectError::new("its streams are taken already"));
+                return Err(ConnectError::new("the standard streams of the process are already in use"));
             };
-            let (lines, driver) = open_stdio(output, input, longest, listener, Arc::clone(tape));
+            let (client, driver) =
+                open_stdio(output, input, max_message_bytes, listener, Arc::clone(message_log));
             tasks.spawn(driver);
-            let met = handshake_stdio(McpClient::Stdio(lines), &me).await;
-            match met {
+            match handshake_stdio(McpClient::Stdio(client), &handshake).await {
                 Ok((client, server)) => (client, server, Some(child)),
                 Err(failure) => {
                     return Err(
@@ -242,19 +243,19 @@ pub(crate) async fn connect(
             }
         }
         TransportSettings::Url(url) => {
-            me.sse_only = url.kind == UrlKind::LegacySse;
-            authoriser.load().await;
-            let post = HttpClientSettings {
+            handshake.sse_only = url.kind == UrlKind::LegacySse;
+            authorizer.load().await;
+            let http = HttpClientSettings {
                 http: common.http.clone(),
                 url: Url::parse(&url.url)
-                    .map_err(|error| ConnectError::new(format!("its address is wrong: {error}")))?,
+                    .map_err(|error| ConnectError::new(format!("invalid URL: {error}")))?,
                 headers: static_headers(url)?,
-                authorization: authoriser.header(),
-                max_message_bytes: longest,
+                authorization: authorizer.header(),
+                max_message_bytes,
                 listener,
-                message_log: Arc::clone(tape),
+                message_log: Arc::clone(message_log),
             };
-            let (client, server) = handshake_http(post, &me).await?;
+            let (client, server) = handshake_http(http, &handshake).await?;
             (client, server, None)
         }
     };
@@ -264,12 +265,12 @@ pub(crate) async fn connect(
         server,
         calls,
         client_info: common.client_info.clone(),
-        authorizer: Arc::clone(authoriser),
+        authorizer: Arc::clone(authorizer),
         child,
         definitions: common.definitions.clone(),
         tasks,
     };
-    Ok((live, heard))
+    Ok((live, notifications))
 }
 
 fn check_profile_size(server: &ServerProfile) -> Result<(), ConnectError> {
@@ -279,89 +280,86 @@ fn check_profile_size(server: &ServerProfile) -> Result<(), ConnectError> {
     match bytes <= INTRODUCTION {
         true => Ok(()),
         false => Err(ConnectError::from(WireError::TooLarge(format!(
-            "describes itself in {bytes} bytes, more than the limit of {INTRODUCTION}"
+            "sent a handshake of {bytes} bytes, which exceeds the limit of {INTRODUCTION}"
         )))),
     }
 }
 
-/// Whether a server that wants to know who we are is told.
+/// Which credentials may be sent to a server that requires authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialPolicy {
-    /// Only what the settings say; a server that asks for more is not connected to.
+    /// Only the configured ones. A server that requires more is not connected.
     ConfiguredOnly,
-    /// What was granted to this yard when somebody logged in.
+    /// Also those that a login has granted to this yard.
     Granted,
 }
 
-/// What a connection is opened with that one client has for itself.
+/// The parameters of a connection that serves one client only.
 pub(crate) struct DedicatedConnectionParams<'a> {
     pub(crate) common: &'a UpstreamContext,
     pub(crate) settings: &'a ServerSettings,
     pub(crate) authorizer: &'a Arc<Authorizer>,
-    pub(crate) abilities: &'a ClientCapabilities,
+    pub(crate) capabilities: &'a ClientCapabilities,
     pub(crate) era: Option<Era>,
     pub(crate) message_log: &'a Arc<MessageLog>,
     pub(crate) credentials: CredentialPolicy,
 }
 
-/// Connects for one client alone, who can be asked whatever the server wants to know. What is given back beside the
-/// connection says when its lists change.
+/// Connects for one client, to which all requests of the server are forwarded. Also returns a
+/// notification that fires when a list of the server changes.
 pub(crate) async fn connect_dedicated(
-    alone: DedicatedConnectionParams<'_>,
+    params: DedicatedConnectionParams<'_>,
 ) -> Result<(LiveConnection, Arc<Notify>), ConnectError> {
     let DedicatedConnectionParams {
         common,
         settings,
-        authorizer: authoriser,
-        abilities,
+        authorizer,
+        capabilities,
         era,
-        message_log: tape,
+        message_log,
         credentials,
-    } = alone;
-    let slow = || ConnectError::timed_out(settings);
-    let mut tries = 0;
-    let (mut live, heard) = loop {
-        let seen = authoriser.token_generation();
-        let opening = connect(common, settings, authoriser, abilities, era, tape);
+    } = params;
+    let timed_out = || ConnectError::timed_out(settings);
+    let mut attempts = 0;
+    let (mut live, notifications) = loop {
+        let generation = authorizer.token_generation();
+        let opening = connect(common, settings, authorizer, capabilities, era, message_log);
         let opened = tokio::time::timeout(settings.start_timeout, opening).await;
-        let refused = match opened.unwrap_or_else(|_| Err(slow())) {
+        let error = match opened.unwrap_or_else(|_| Err(timed_out())) {
             Ok(opened) => break opened,
-            Err(refused) => refused,
+            Err(error) => error,
         };
         if credentials == CredentialPolicy::ConfiguredOnly && settings.auth == ServerAuthSettings::OnChallenge
         {
-            return Err(refused);
+            return Err(error);
         }
-        authorize_retry(authoriser, settings, refused, seen, &mut tries).await?;
+        authorize_retry(authorizer, settings, error, generation, &mut attempts).await?;
     };
     let answering = answer_questions(
         Arc::clone(&live.client),
         Arc::clone(&live.calls),
         QuestionRouting::Caller,
-        heard.questions,
+        notifications.questions,
     );
     live.tasks.spawn(answering);
-    // Some servers ask on the standing stream, and what they ask before it is there is lost.
+    // Some servers send requests on the standing stream, and lose those sent before it is open.
     let _ = tokio::time::timeout(STREAM, live.spawn_listener(settings.name.as_str())).await;
-    Ok((live, heard.lists_changed))
+    Ok((live, notifications.lists_changed))
 }
 
-/// What happened to a process that did not become a server, with its own last words.
+/// Describes why a process failed to start as a server, with its standard error.
 async fn describe_startup_failure(
     failure: WireError,
-    (command, keeper): (&CommandSettings, &SupervisorCommand),
+    (command, supervisor): (&CommandSettings, &SupervisorCommand),
     child: &mut Child,
 ) -> ConnectError {
-    // The exit often comes a moment after the streams break.
+    // The process often exits a moment after its streams break.
     let exited = tokio::time::timeout(Duration::from_millis(500), child.wait()).await;
     let stderr = child.stderr_tail();
     let (reason, cause) = match exited {
-        Ok(fate) => {
-            let mut reason = format!("{} {}", command.program, fate.description);
-            if let Some(note) = keeper.environment.withheld_note(command, &stderr) {
-                reason = format!("{reason}; {note}");
-            }
-            (reason, ConnectErrorCause::Exit(fate))
+        Ok(exit) => {
+            let note = supervisor.environment.withheld_note(command, &stderr);
+            (format!("`{}` {}", command.program, exit.description), ConnectErrorCause::Exit(exit, note))
         }
         Err(_) => (failure.to_string(), ConnectErrorCause::Failure(failure)),
     };
@@ -371,10 +369,10 @@ async fn describe_startup_failure(
 fn static_headers(url: &UrlSettings) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     for (name, value) in &url.headers {
-        // The value may be a secret, so only the name is told.
-        let wrong = || ConnectError::new(format!("the header {name} cannot be sent"));
-        let key = HeaderName::try_from(name.as_str()).map_err(|_| wrong())?;
-        let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| wrong())?;
+        // The value may be a secret, so the error contains only the name.
+        let invalid = || ConnectError::new(format!("header `{name}` has an invalid name or value"));
+        let key = HeaderName::try_from(name.as_str()).map_err(|_| invalid())?;
+        let mut value = HeaderValue::try_from(value.reveal()).map_err(|_| invalid())?;
         value.set_sensitive(true);
         headers.insert(key, value);
     }

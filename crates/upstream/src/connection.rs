@@ -1,4 +1,5 @@
-//! One connection that works: the client on the wire, who is behind it, and how a request to it is dressed.
+//! An established connection: the wire client, the profile of the server, and the metadata added to
+//! each request.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ const INFO: &str = "io.modelcontextprotocol/clientInfo";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const TOKEN: &str = "progressToken";
-/// These are about the conversation with our caller; the one with the server has its own.
+/// Metadata that belongs to the connection with the caller. The connection to the server has its
+/// own values.
 const OURS: [&str; 5] = [TOKEN, VERSION, INFO, CAPABILITIES, LOG_LEVEL];
 
 #[derive(Debug)]
@@ -32,29 +34,29 @@ pub(crate) struct LiveConnection {
     pub(crate) client: Arc<McpClient>,
     pub(crate) server: ServerProfile,
     pub(crate) calls: Arc<InFlightCalls>,
-    /// Who we say we are.
+    /// The `clientInfo` sent to the server.
     pub(crate) client_info: Raw,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) child: Option<Child>,
-    /// Where the bytes of what it lists are reserved.
+    /// The budget for the definitions that the server lists.
     pub(crate) definitions: DefinitionBudget,
     /// Tasks that live as long as the connection.
     pub(crate) tasks: JoinSet<()>,
 }
 
-/// What a request has beside its method and params.
+/// What a request carries besides its method and params.
 #[derive(Debug, Default)]
 pub(crate) struct RequestEnvelope<'a> {
-    /// `_meta` as our own caller sent it.
+    /// The `_meta` of the caller.
     pub(crate) meta: Option<&'a RawValue>,
-    pub(crate) abilities: ClientCapabilities,
-    /// Our number of the call: it comes back with progress.
+    pub(crate) capabilities: ClientCapabilities,
+    /// The number of the call, used as its progress token.
     pub(crate) tag: Option<u64>,
     /// The name or URI that is mirrored in a header.
     pub(crate) name: Option<&'a str>,
-    /// The input schema of a tool that wants parameters mirrored.
+    /// The input schema of a tool that requires parameters to be mirrored in headers.
     pub(crate) schema: Option<&'a RawValue>,
-    /// Headers of our own caller that the configuration lets through.
+    /// Headers of the caller that the configuration forwards.
     pub(crate) headers: HeaderMap,
 }
 
@@ -63,7 +65,7 @@ impl LiveConnection {
         self.server.version.era() == Era::Modern
     }
 
-    /// Asks something of our own, not for any caller.
+    /// Sends a request of the yard itself, not on behalf of a caller.
     pub(crate) async fn request(&self, method: &'static str, params: Object) -> Result<Raw, WireError> {
         self.authorizer.ensure_fresh().await;
         self.client.request(self.build_request(method, &params, RequestEnvelope::default())?).await
@@ -73,57 +75,60 @@ impl LiveConnection {
         &self,
         method: &'static str,
         params: &Object,
-        dress: RequestEnvelope<'_>,
+        envelope: RequestEnvelope<'_>,
     ) -> Result<OutboundRequest, WireError> {
         let meta = Meta {
-            others: dress.meta.and_then(|meta| Object::parse_without(meta, &OURS).ok()).unwrap_or_default(),
+            others: envelope
+                .meta
+                .and_then(|meta| Object::parse_without(meta, &OURS).ok())
+                .unwrap_or_default(),
             modern: self.is_modern().then(|| ModernMeta {
                 version: self.server.version.as_str(),
                 client_info: &self.client_info,
-                capabilities: to_capabilities(&dress.abilities),
-                log_level: dress.abilities.log_level,
+                capabilities: to_capabilities(&envelope.capabilities),
+                log_level: envelope.capabilities.log_level,
             }),
-            tag: dress.tag,
+            tag: envelope.tag,
         };
-        let mut headers = dress.headers;
+        let mut headers = envelope.headers;
         if self.is_modern() && matches!(*self.client, McpClient::StreamableHttp(_)) {
             mirror_method(&mut headers, method);
-            if let Some(name) = dress.name {
+            if let Some(name) = envelope.name {
                 mirror_name(&mut headers, name);
             }
-            if let Some(schema) = dress.schema {
+            if let Some(schema) = envelope.schema {
                 let nothing = to_raw(&serde_json::json!({}));
                 let arguments = params.get("arguments").unwrap_or(&nothing);
                 mirror_params(&mut headers, schema, arguments).map_err(WireError::Protocol)?;
             }
         }
         let params = to_raw(&ParamsWithMeta { params, meta });
-        Ok(OutboundRequest { method, params, tag: dress.tag.unwrap_or(0), headers })
+        Ok(OutboundRequest { method, params, tag: envelope.tag.unwrap_or(0), headers })
     }
 
-    /// Hears what a legacy server over HTTP says unasked, for as long as the connection lives. What is given back
-    /// completes when it is clear whether the server has a stream for that.
+    /// Listens on the standing stream of a legacy HTTP server for the lifetime of the connection.
+    /// The returned receiver completes once it is known whether the server offers the stream.
     pub(crate) fn spawn_listener(&mut self, name: &str) -> oneshot::Receiver<()> {
         let (opened, open) = oneshot::channel();
         if !self.is_modern() && matches!(*self.client, McpClient::StreamableHttp(_)) {
             let (client, name) = (Arc::clone(&self.client), name.to_owned());
             self.tasks.spawn(async move {
                 if let McpClient::StreamableHttp(post) = &*client {
-                    let why = post.listen(opened).await;
-                    tracing::debug!(server = name, %why, "no standing stream");
+                    let reason = post.listen(opened).await;
+                    tracing::debug!(server = name, %reason, "no standing stream");
                 }
             });
         }
         open
     }
 
-    /// The last lines that the server's process wrote to standard error.
+    /// Returns the last lines that the server process wrote to standard error.
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.child.as_ref().map(Child::stderr_tail).unwrap_or_default()
     }
 }
 
-/// Params with `_meta`, written in one go.
+/// Params with `_meta`, serialized in one pass.
 struct ParamsWithMeta<'a> {
     params: &'a Object,
     meta: Meta<'a>,
@@ -143,13 +148,13 @@ impl Serialize for ParamsWithMeta<'_> {
 }
 
 struct Meta<'a> {
-    /// What our caller's `_meta` has beside what is about the conversation itself.
+    /// The members of the caller's `_meta`, without those in [`OURS`].
     others: Object,
     modern: Option<ModernMeta<'a>>,
     tag: Option<u64>,
 }
 
-/// What every modern request says.
+/// The metadata that every modern request carries.
 struct ModernMeta<'a> {
     version: &'static str,
     client_info: &'a RawValue,
@@ -184,14 +189,14 @@ impl Serialize for Meta<'_> {
     }
 }
 
-/// The caller's headers that may be handed on, as headers.
-pub(crate) fn select_forwarded_headers(allowed: &[String], given: &[(String, String)]) -> HeaderMap {
+/// Returns the headers of the caller that may be forwarded.
+pub(crate) fn select_forwarded_headers(allowed: &[String], headers: &[(String, String)]) -> HeaderMap {
     let allowed = |name: &str| allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
-    let parsed = given.iter().filter(|(name, _)| allowed(name)).filter_map(|(name, value)| {
+    let parsed = headers.iter().filter(|(name, _)| allowed(name)).filter_map(|(name, value)| {
         Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::try_from(value.as_str()).ok()?))
     });
     parsed.collect()
 }
 
-/// The schemas of tools that want parameters mirrored in headers, by raw name.
+/// The schemas of tools that require parameters to be mirrored in headers, by raw name.
 pub(crate) type HeaderSchemas = HashMap<String, Raw>;

@@ -1,5 +1,5 @@
-//! One connection to one server for somebody who wants to see what it is like: nothing is retried, nothing is hidden,
-//! and when it breaks it stays broken. Servers of the yard are supervised instead.
+//! An unsupervised connection to one server, for testing it: nothing is retried or hidden, and a
+//! broken connection stays broken. Servers of the yard are supervised instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,79 +24,79 @@ use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::list::{PagedList, ServerListKind, collect_header_schemas, fetch_pages};
 use crate::settings::ServerSettings;
 
-/// How long the end of a process may take to be noticed after its streams broke.
+/// How long to wait for the exit of a process after its streams broke.
 const EXIT: Duration = Duration::from_millis(500);
-/// How long a server may take to go by itself once it was told that it is over.
+/// How long a server may take to exit after its standard input is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// One connection, of one client's own.
+/// A connection that serves one client only.
 #[derive(Debug)]
 pub struct DirectConnection {
     live: LiveConnection,
     settings: ServerSettings,
     mirrored: ArcSwap<HeaderSchemas>,
-    /// How often the server has said that its lists are not what they were.
+    /// How often the server has announced a list change.
     list_changes: Arc<AtomicU64>,
     message_log: Arc<MessageLog>,
-    /// How many requests are waited for.
+    /// The number of pending requests.
     waiting: AtomicUsize,
-    /// Why the server is known to be gone, over transports where only a request finds that out.
+    /// Why the server is disconnected, for transports where only a request detects that.
     disconnect_reason: Mutex<Option<String>>,
 }
 
-/// How a call went.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct DirectCallOutcome {
     pub result: Result<Outcome, HubError>,
-    /// The time of the conversation alone.
+    /// The time spent communicating with the server.
     pub duration: Duration,
-    /// Whether the server has got the call, as far as can be known.
+    /// Whether the server received the call, as far as is known.
     pub was_sent: bool,
 }
 
 impl DirectConnection {
-    /// Connects for a client with these abilities, or says why not: the error is of the kind *cannot connect*, and its
-    /// details have the facts.
+    /// Connects for a client with these capabilities. Errors have the kind *cannot connect*, with
+    /// the facts in their details.
     pub async fn open(
         settings: ServerSettings,
         common: &UpstreamContext,
-        abilities: &ClientCapabilities,
+        capabilities: &ClientCapabilities,
         credentials: CredentialPolicy,
     ) -> Result<Self, HubError> {
-        let tape = Arc::new(MessageLog::default());
-        let authoriser = Authorizer::new(&settings, &common.auth);
-        let alone = DedicatedConnectionParams {
+        let message_log = Arc::new(MessageLog::default());
+        let authorizer = Authorizer::new(&settings, &common.auth);
+        let params = DedicatedConnectionParams {
             common,
             settings: &settings,
-            authorizer: &authoriser,
-            abilities,
+            authorizer: &authorizer,
+            capabilities,
             era: settings.era,
-            message_log: &tape,
+            message_log: &message_log,
             credentials,
         };
-        let (mut live, lists) = connect_dedicated(alone)
+        let (mut live, lists_changed) = connect_dedicated(params)
             .await
-            .map_err(|refused| connect_hub_error(refused, tape.violations()))?;
-        let changes = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&changes);
+            .map_err(|error| connect_hub_error(error, message_log.violations()))?;
+        let list_changes = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&list_changes);
         live.tasks.spawn(async move {
             loop {
-                lists.notified().await;
-                counted.fetch_add(1, Ordering::Relaxed);
+                lists_changed.notified().await;
+                counter.fetch_add(1, Ordering::Relaxed);
             }
         });
         Ok(Self {
             live,
             settings,
             mirrored: ArcSwap::default(),
-            list_changes: changes,
-            message_log: tape,
+            list_changes,
+            message_log,
             waiting: AtomicUsize::new(0),
             disconnect_reason: Mutex::default(),
         })
     }
 
-    /// `stdio`, `streamable-http`, or `sse` for the transport of before.
+    /// Returns `stdio`, `streamable-http`, or `sse` for the legacy HTTP+SSE transport.
     pub fn transport(&self) -> &'static str {
         self.live.client.transport()
     }
@@ -105,7 +105,7 @@ impl DirectConnection {
         self.live.server.version
     }
 
-    /// Who the server says it is.
+    /// Returns the `serverInfo` of the server.
     pub fn server_info(&self) -> Option<&RawValue> {
         self.live.server.info.as_deref()
     }
@@ -118,23 +118,24 @@ impl DirectConnection {
         self.live.server.instructions.as_deref()
     }
 
-    /// Why the server is known to be gone, if it is.
+    /// Returns why the server is disconnected, if it is known to be.
     pub fn disconnect_reason(&self) -> Option<String> {
-        let noticed = self.disconnect_reason.lock().clone();
-        noticed.or_else(|| self.live.client.closed().now_or_never())
+        let reason = self.disconnect_reason.lock().clone();
+        reason.or_else(|| self.live.client.closed().now_or_never())
     }
 
-    /// What the server has done against the rules of the protocol.
+    /// Returns the protocol violations of the server.
     pub fn violations(&self) -> &Violations {
         self.message_log.violations()
     }
 
-    /// How often the server has said that its lists are not what they were.
+    /// Returns how often the server has announced a list change.
     pub fn list_change_count(&self) -> u64 {
         self.list_changes.load(Ordering::Relaxed)
     }
 
-    /// Reads a list to its end. One that the server does not have at all is an error of its own with its code.
+    /// Reads a list to its end. If the server does not support the list, its error is returned with
+    /// its code.
     pub async fn list(&self, list: ServerListKind) -> Result<PagedList, HubError> {
         let limit = self.settings.start_timeout;
         let mut reserved = self.live.definitions.reserve();
@@ -159,21 +160,21 @@ impl DirectConnection {
         }
     }
 
-    /// Carries one call out, once.
+    /// Executes one call, without retries.
     pub async fn call(&self, call: &SourceCall) -> DirectCallOutcome {
         Box::pin(self.live.authorizer.ensure_fresh()).await;
         let mirrored = self.mirrored.load();
         let sender = CallSender { live: &self.live, settings: &self.settings, mirrored: &mirrored };
-        let was_there = self.disconnect_reason().is_none();
-        let began = Instant::now();
-        let ended = self.run_until_stray_response(Box::pin(sender.send(call))).await;
-        let ended = ended.unwrap_or_else(|failure| Err(failure.into()));
-        let took = began.elapsed();
-        let reached = match &ended {
+        let was_connected = self.disconnect_reason().is_none();
+        let started = Instant::now();
+        let result = self.run_until_stray_response(Box::pin(sender.send(call))).await;
+        let result = result.unwrap_or_else(|failure| Err(failure.into()));
+        let duration = started.elapsed();
+        let was_sent = match &result {
             Ok(_) | Err(UpstreamError::TimedOut | UpstreamError::Aborted(_)) => true,
-            Err(UpstreamError::Wire(failure)) => was_there && was_sent(failure),
+            Err(UpstreamError::Wire(failure)) => was_connected && was_sent(failure),
         };
-        let ended = match ended {
+        let result = match result {
             Ok(outcome) => {
                 self.set_disconnect_reason(None);
                 Ok(outcome)
@@ -182,26 +183,26 @@ impl DirectConnection {
             Err(UpstreamError::TimedOut) => Err(self.timeout_error(self.settings.call_timeout)),
             Err(UpstreamError::Aborted(error)) => Err(error),
         };
-        DirectCallOutcome { result: ended, duration: took, was_sent: reached }
+        DirectCallOutcome { result, duration, was_sent }
     }
 
-    /// Stays with a request until it is answered, or until the server answers something that no request has asked while
-    /// this is the only one: then that was its answer.
+    /// Waits for the response to a request. A response with an unknown ID ends the wait with an
+    /// error if this is the only pending request, because it was probably meant for this one.
     async fn run_until_stray_response<T>(&self, work: impl Future<Output = T>) -> Result<T, WireError> {
         let stray = self.violations().next_stray_response();
-        let _waiting = PendingRequestGuard::new(&self.waiting);
+        let _pending = PendingRequestGuard::new(&self.waiting);
         tokio::pin!(work);
         tokio::select! {
             biased;
-            done = &mut work => return Ok(done),
-            why = stray => if self.waiting.load(Ordering::Relaxed) == 1 {
-                return Err(WireError::Protocol(why));
+            output = &mut work => return Ok(output),
+            reason = stray => if self.waiting.load(Ordering::Relaxed) == 1 {
+                return Err(WireError::Protocol(reason));
             },
         }
         Ok(work.await)
     }
 
-    /// Ends it politely; calls that are under way fail. Says how its process ended, if it has one.
+    /// Closes the connection. Calls in flight fail. Returns how the process ended, if there is one.
     pub async fn close(&self) -> Option<String> {
         if let McpClient::StreamableHttp(post) = &*self.live.client {
             let _ = tokio::time::timeout(Duration::from_secs(3), post.end_session()).await;
@@ -213,30 +214,30 @@ impl DirectConnection {
         }
     }
 
-    fn set_disconnect_reason(&self, gone: Option<String>) {
-        *self.disconnect_reason.lock() = gone;
+    fn set_disconnect_reason(&self, reason: Option<String>) {
+        *self.disconnect_reason.lock() = reason;
     }
 
     fn timeout_error(&self, limit: Duration) -> HubError {
-        let message = format!("the server said nothing for {} s", limit.as_secs_f64());
-        let mut facts = Map::new();
-        add_stderr(&mut facts, &self.live.stderr());
+        let message = format!("no response from the server within {} s", limit.as_secs_f64());
+        let mut details = Map::new();
+        add_stderr(&mut details, &self.live.stderr());
         HubError::new(ErrorKind::TimedOut, message)
-            .with_details(Value::Object(facts))
-            .with_suggestion("find out what it waits for, or allow it more time")
+            .with_details(Value::Object(details))
+            .with_suggestion("check what the server waits for, or allow more time")
     }
 
     async fn to_hub_error(&self, failure: WireError) -> HubError {
-        let words = failure.to_string();
+        let description = failure.to_string();
         if matches!(failure, WireError::Unreachable(_) | WireError::SessionGone) {
-            self.set_disconnect_reason(Some(words.clone()));
+            self.set_disconnect_reason(Some(description.clone()));
         }
         if let WireError::Protocol(rule) = &failure
             && !self.violations().last().contains(rule)
         {
             self.violations().add(rule);
         }
-        let (kind, mut facts) = match &failure {
+        let (kind, mut details) = match &failure {
             WireError::Rpc(error) => {
                 return rpc_to_hub_error(error.clone()).with_details(Value::Object(error_details(&failure)));
             }
@@ -245,21 +246,21 @@ impl DirectConnection {
             _ => (ErrorKind::ConnectionLost, error_details(&failure)),
         };
         let mut message = match &failure {
-            WireError::Lost(why) => format!("the connection to the server was lost: {why}"),
-            _ => format!("the server {words}"),
+            WireError::Lost(reason) => format!("the connection to the server was lost: {reason}"),
+            _ => format!("the server {description}"),
         };
         if let Some(child) = &self.live.child {
-            if let Some(fate) = exit_details(child).await {
-                message = format!("the server {}", fate.0);
-                facts.extend(fate.1);
+            if let Some((description, exit)) = exit_details(child).await {
+                message = format!("the server {description}");
+                details.extend(exit);
             }
-            add_stderr(&mut facts, &child.stderr_tail());
+            add_stderr(&mut details, &child.stderr_tail());
         }
-        HubError::new(kind, message).with_details(Value::Object(facts))
+        HubError::new(kind, message).with_details(Value::Object(details))
     }
 }
 
-/// One more request is waited for, as long as this is there.
+/// Counts a request as pending until dropped.
 struct PendingRequestGuard<'a>(&'a AtomicUsize);
 
 impl<'a> PendingRequestGuard<'a> {
@@ -275,7 +276,8 @@ impl Drop for PendingRequestGuard<'_> {
     }
 }
 
-/// Whether the server has got a request that ended like this. What was refused before it was looked at has not arrived.
+/// Returns whether a request with this failure reached the server. Requests that were rejected
+/// before they were processed do not count.
 fn was_sent(failure: &WireError) -> bool {
     match failure {
         WireError::Rpc(_) | WireError::Lost(_) | WireError::Protocol(_) | WireError::TooLarge(_) => true,
@@ -287,17 +289,17 @@ fn was_sent(failure: &WireError) -> bool {
     }
 }
 
-/// How a process ended, if it has.
+/// Returns how a process ended, if it has.
 async fn exit_details(child: &Child) -> Option<(String, Map<String, Value>)> {
-    let fate = tokio::time::timeout(EXIT, child.wait()).await.ok()?;
-    let mut facts = Map::new();
-    facts.insert("exit_code".to_owned(), json!(fate.code));
-    Some((fate.description, facts))
+    let exit = tokio::time::timeout(EXIT, child.wait()).await.ok()?;
+    let mut details = Map::new();
+    details.insert("exit_code".to_owned(), json!(exit.code));
+    Some((exit.description, details))
 }
 
-/// What a failure has beside its words.
+/// Returns the structured details of a failure.
 fn error_details(failure: &WireError) -> Map<String, Value> {
-    let facts = match failure {
+    let details = match failure {
         WireError::Rpc(error) => {
             let mut rpc = json!({"code": error.code, "message": error.message});
             if let Some(data) = &error.data {
@@ -315,21 +317,21 @@ fn error_details(failure: &WireError) -> Map<String, Value> {
             json!({})
         }
     };
-    match facts {
-        Value::Object(facts) => facts,
+    match details {
+        Value::Object(details) => details,
         _ => Map::new(),
     }
 }
 
-fn add_stderr(facts: &mut Map<String, Value>, stderr: &[String]) {
+fn add_stderr(details: &mut Map<String, Value>, stderr: &[String]) {
     if !stderr.is_empty() {
-        facts.insert("stderr".to_owned(), json!(stderr));
+        details.insert("stderr".to_owned(), json!(stderr));
     }
 }
 
-fn connect_hub_error(refused: ConnectError, violations: &Violations) -> HubError {
-    let mut reason = refused.reason;
-    let (mut facts, suggestion) = match *refused.cause {
+fn connect_hub_error(error: ConnectError, violations: &Violations) -> HubError {
+    let mut reason = error.reason;
+    let (mut details, suggestion) = match *error.cause {
         ConnectErrorCause::Failure(failure) => {
             reason = short_reason(&failure);
             (error_details(&failure), None)
@@ -338,15 +340,20 @@ fn connect_hub_error(refused: ConnectError, violations: &Violations) -> HubError
             reason = error.to_string();
             (Map::new(), error.suggestion())
         }
-        ConnectErrorCause::Exit(fate) => (Map::from_iter([("exit_code".to_owned(), json!(fate.code))]), None),
+        ConnectErrorCause::Exit(exit, note) => {
+            if let Some(note) = note {
+                reason = format!("{reason}; {note}");
+            }
+            (Map::from_iter([("exit_code".to_owned(), json!(exit.code))]), None)
+        }
         ConnectErrorCause::Other | ConnectErrorCause::TimedOut | ConnectErrorCause::Unauthorized(_) => {
             (Map::new(), None)
         }
     };
-    add_stderr(&mut facts, &refused.stderr);
+    add_stderr(&mut details, &error.stderr);
     if violations.total() > 0 {
-        facts.insert("protocol_violations".to_owned(), json!(violations.last()));
+        details.insert("protocol_violations".to_owned(), json!(violations.last()));
     }
-    let error = HubError::new(ErrorKind::CannotConnect, reason).with_details(Value::Object(facts));
+    let error = HubError::new(ErrorKind::CannotConnect, reason).with_details(Value::Object(details));
     suggestion.into_iter().fold(error, HubError::with_suggestion)
 }

@@ -1,5 +1,6 @@
-//! Which environment variables a server that we start is given. By default that is a list of names that do not hold
-//! secrets: a yard is often started with the tokens of many servers in its environment, and each is for one of them.
+//! The environment variables of a server process. By default, a server inherits only variables on
+//! an allow list, which contains no secrets: the environment of a yard often holds the tokens of
+//! many servers, and each token is meant for one of them.
 
 mod allow_list;
 
@@ -15,10 +16,11 @@ use allow_list::{has_credentials, is_allowed, is_basic, is_package_index};
 
 /// How many withheld variables an error names.
 const MOST_NAMES: usize = 10;
-/// Variables of a shell about itself, which no server misses.
+/// Variables that no server needs, so errors do not mention them.
 const UNINTERESTING: [&str; 6] = ["_", "LS_COLORS", "OLDPWD", "PWD", "SHLVL", "TOOLYARD_TOKEN"];
 
-/// The environment variables of this process, and which of them are secrets of the configuration. Clones share both.
+/// The environment variables of this process, and which of them the configuration uses as secrets.
+/// Clones share both.
 #[derive(Clone, Default)]
 pub struct ProcessEnvironment(Arc<Inner>);
 
@@ -34,8 +36,9 @@ impl ProcessEnvironment {
         Self(Arc::new(Inner { variables, secrets: ArcSwap::default() }))
     }
 
-    /// The variables that the configuration takes secrets from. Only a server whose own `env` names one is given it,
-    /// even if it is on the list. Replaces what was said before.
+    /// Sets the variables that the configuration uses as secrets. Such a variable is passed only to
+    /// a server whose own `env` sets it, even if it is on the allow list. Replaces the previous
+    /// set.
     pub fn set_secrets(&self, names: BTreeSet<String>) {
         self.0.secrets.store(Arc::new(names));
     }
@@ -44,7 +47,7 @@ impl ProcessEnvironment {
         self.0.variables.get(OsStr::new("PATH")).map(OsString::as_os_str)
     }
 
-    /// The whole environment of a server's process.
+    /// Returns the complete environment of a server process.
     pub(crate) fn for_server(&self, settings: &CommandSettings) -> BTreeMap<OsString, OsString> {
         let secrets = self.0.secrets.load();
         let inherited = self.0.variables.iter().filter(|(name, value)| match settings.inherit {
@@ -58,11 +61,12 @@ impl ProcessEnvironment {
         all
     }
 
-    /// What an error about a server that died at its start says about variables that it was not given; nothing if it
-    /// was given all. Those that the server mentions itself come first.
+    /// Returns a note about withheld variables for the error of a server that exited at startup, or
+    /// `None` if no variable was withheld. Variables that the server mentions on standard error
+    /// come first.
     pub(crate) fn withheld_note(&self, settings: &CommandSettings, stderr: &[String]) -> Option<String> {
-        let given = self.for_server(settings);
-        let withheld = self.0.variables.keys().filter(|name| !given.contains_key(*name));
+        let passed = self.for_server(settings);
+        let withheld = self.0.variables.keys().filter(|name| !passed.contains_key(*name));
         let mut names: Vec<&str> = withheld.filter_map(|name| name.to_str()).collect();
         names.retain(|name| !UNINTERESTING.contains(name));
         if names.is_empty() {
@@ -77,33 +81,33 @@ impl ProcessEnvironment {
         let shown: Vec<String> =
             names.iter().take(MOST_NAMES).map(|name| name.chars().take(80).collect()).collect();
         Some(format!(
-            "environment variables that it was not given: {}{more}; pass the ones it needs with `env`, or all of \
-             them with `inherit_env = true`",
+            "withheld environment variables: {}{more}; pass the required ones with `env`, or all of them with \
+             `inherit_env = true`",
             shown.join(", ")
         ))
     }
 }
 
-/// Whether a server that does not inherit everything is given this variable.
+/// Returns whether a server that does not inherit everything gets this variable.
 fn is_inheritable(name: &OsStr, value: &OsStr, secrets: &BTreeSet<String>) -> bool {
     let Some(name) = name.to_str() else { return false };
-    // A function that a shell exports is code, and no program but that shell has a use for it.
+    // An exported shell function is code that is useful only to that shell.
     let value = value.to_string_lossy();
     if value.starts_with("()") {
         return false;
     }
-    // A configuration that says ${HOME} in a header does not make HOME a secret.
+    // A basic variable such as HOME is not a secret, even if the configuration uses it in a header.
     if is_basic(name) {
         return true;
     }
     !secrets.contains(name) && (is_allowed(name) || is_package_index(name) && !has_credentials(&value))
 }
 
-/// Whether a line has the name as a word of its own.
+/// Returns whether a line contains the name as a separate word.
 fn mentions(line: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     line.match_indices(name)
-        .any(|(at, found)| !line[..at].ends_with(part) && !line[at + found.len()..].starts_with(part))
+        .any(|(at, name)| !line[..at].ends_with(part) && !line[at + name.len()..].starts_with(part))
 }
 
 impl PartialEq for ProcessEnvironment {

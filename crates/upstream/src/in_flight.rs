@@ -1,4 +1,5 @@
-//! The calls that one connection is busy with, so that what the server says meanwhile finds the call it is for.
+//! The calls in flight on one connection, used to match notifications and requests of the server to
+//! their call.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use toolyard_hub::{CallerChannel, HubError, QuestionKind, SourceCall};
 
-/// How many clients are remembered that gave calls up. Beyond that, anybody may have.
+/// How many clients with abandoned calls are tracked. Beyond that, any client may have one.
 const MOST_GIVEN_UP: usize = 64;
 
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(crate) struct InFlightCalls {
     next: AtomicU64,
     inner: Mutex<Inner>,
     entered: Notify,
-    /// How many questions of the server came while nobody called, and wait for a call.
+    /// How many questions arrived while no call was in flight, and wait for one.
     orphaned_questions: AtomicU64,
     question_released: Notify,
 }
@@ -24,11 +25,12 @@ pub(crate) struct InFlightCalls {
 #[derive(Debug, Default)]
 struct Inner {
     flights: BTreeMap<u64, Arc<InFlightCall>>,
-    /// Whose calls were given up before the server had answered them: it may still ask about those.
+    /// The callers that abandoned a call before the server answered it. The server may still ask
+    /// about these calls.
     abandoned: AbandonedCalls,
 }
 
-/// A client, as far as two calls can be told to be of the same one.
+/// Identifies the client of a call, to compare it with that of another call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct CallerKey {
     principal: String,
@@ -38,25 +40,25 @@ struct CallerKey {
 #[derive(Debug, Default)]
 struct AbandonedCalls {
     callers: HashSet<CallerKey>,
-    /// Somebody who cannot be told from others gave a call up.
+    /// Whether a client that cannot be identified abandoned a call.
     has_unknown_caller: bool,
 }
 
-/// One call under way.
+/// One call in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightCall {
     pub(crate) client: CallerChannel,
-    /// Nothing where the client has no session, so that two calls may be of two clients.
+    /// `None` if the client has no session. Two such calls may be of different clients.
     caller: Option<CallerKey>,
-    /// The server was heard of: a silent call's clock starts anew.
+    /// Notified when the server sends something, which restarts the idle timeout.
     pub(crate) activity: Notify,
-    /// Why it must end before the server has answered.
+    /// The error with which the call was aborted.
     abort_error: OnceLock<HubError>,
     /// How many questions to the client are open.
     open_questions: AtomicU64,
-    /// How many there have been.
+    /// How many questions there have been.
     question_count: AtomicU64,
-    /// How many questions that belong to no call are put to this caller.
+    /// How many questions that arrived without a call this call has adopted.
     adopted_questions: AtomicU64,
 }
 
@@ -78,13 +80,13 @@ impl InFlightCall {
         }
     }
 
-    /// Marks that the client is being asked, until the guard is dropped.
+    /// Marks a question to the client as open until the guard is dropped.
     pub(crate) fn begin_question(&self) -> QuestionGuard<'_> {
         self.open_questions.fetch_add(1, Ordering::Relaxed);
         QuestionGuard(self)
     }
 
-    /// A name for the next question, the same in every run of the same call.
+    /// Returns a key for the next question. Keys are the same whenever the same call is repeated.
     pub(crate) fn next_key(&self) -> String {
         format!("question-{}", self.question_count.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -93,13 +95,13 @@ impl InFlightCall {
         self.open_questions.load(Ordering::Relaxed) > 0
     }
 
-    /// Ends the call with this error, whatever the server says from now on.
-    pub(crate) fn abort(&self, why: HubError) {
-        let _ = self.abort_error.set(why);
+    /// Ends the call with this error, whatever the server still sends.
+    pub(crate) fn abort(&self, error: HubError) {
+        let _ = self.abort_error.set(error);
         self.activity.notify_one();
     }
 
-    /// Why the call must end now, if it must.
+    /// Returns the error with which the call was aborted, if it was.
     pub(crate) fn abort_reason(&self) -> Option<&HubError> {
         self.abort_error.get()
     }
@@ -123,23 +125,24 @@ impl Drop for QuestionGuard<'_> {
     }
 }
 
-/// Who has to answer a question of the server.
+/// The client that answers a question of the server.
 #[derive(Debug)]
 pub(crate) enum Respondent {
     /// The client of this call.
     Call(Arc<InFlightCall>),
-    /// The call that it was asked for, or the only one in flight, is of a client that cannot answer it.
+    /// The client of the call that the question is about does not support it.
     Unable,
-    /// No call is in flight: the server asks for itself.
+    /// No call is in flight.
     NoCall,
-    /// It may be about the calls of several clients. These are the calls whose clients could have answered.
+    /// The question may be about the calls of several clients. Contains the calls whose clients
+    /// support it.
     Ambiguous(Vec<Arc<InFlightCall>>),
 }
 
-/// A question that belongs to no call in particular, until it is answered.
+/// A question that arrived without a call, until it is answered.
 pub(crate) struct AdoptedQuestion<'a> {
     calls: &'a InFlightCalls,
-    /// The call that it is put to the caller of; nothing while it waits for one.
+    /// The call whose client is asked, or `None` while the question waits for one.
     call: Option<Arc<InFlightCall>>,
 }
 
@@ -166,22 +169,23 @@ impl Drop for AdoptedQuestion<'_> {
 /// The calls in flight at one moment.
 #[derive(Debug)]
 pub(crate) struct CallSnapshot {
-    /// The call on whose stream a question came, where streams tell; nothing inside if that one is over.
+    /// The call on whose stream a question arrived, if the transport has streams per call. The
+    /// inner value is `None` if that call has ended.
     tagged: Option<Option<Arc<InFlightCall>>>,
-    /// In the order in which they began.
+    /// In the order in which they started.
     flights: Vec<Arc<InFlightCall>>,
-    /// Another client than that of the latest call gave a call up.
+    /// Whether a client other than that of the latest call abandoned a call.
     abandoned_by_others: bool,
 }
 
 impl CallSnapshot {
-    /// Who has to answer a question on a connection that several clients share. A question that may be about the calls
-    /// of two clients is put to neither.
+    /// Selects the respondent on a connection that several clients share. If a question may be
+    /// about the calls of two clients, neither is asked.
     pub(crate) fn respondent(&self, kind: QuestionKind) -> Respondent {
         match &self.tagged {
             Some(Some(flight)) if flight.supports(kind) => return Respondent::Call(Arc::clone(flight)),
             Some(Some(_)) => return Respondent::Unable,
-            // It came with the answer to a request of our own, or of a call that is over.
+            // It arrived on the stream of a request of the yard, or of a call that has ended.
             Some(None) => return Respondent::NoCall,
             None => {}
         }
@@ -191,14 +195,14 @@ impl CallSnapshot {
         let able = self.flights.iter().rev().filter(|flight| flight.supports(kind));
         let mut able: Vec<_> = able.cloned().collect();
         match of_one_client {
-            // Of several calls of one client, the latest.
+            // If one client has several calls, the latest is used.
             true if able.is_empty() => Respondent::Unable,
             true => Respondent::Call(able.swap_remove(0)),
             false => Respondent::Ambiguous(able),
         }
     }
 
-    /// The same on a connection that one client has for itself.
+    /// Selects the respondent on a connection that serves one client only.
     pub(crate) fn private_respondent(&self, kind: QuestionKind) -> Respondent {
         let tagged = self.tagged.as_ref().and_then(Option::as_ref);
         let able = self.flights.iter().rev().find(|flight| flight.supports(kind));
@@ -223,23 +227,24 @@ impl InFlightCalls {
         self.lock().flights.get(&tag).cloned()
     }
 
-    /// The only call there is: what belongs to no call in particular can only be for this one.
+    /// Returns the only call in flight. A message without a call can only belong to it.
     pub(crate) fn get_only(&self) -> Option<Arc<InFlightCall>> {
         let inner = self.lock();
         (inner.flights.len() == 1).then(|| inner.flights.values().next().cloned()).flatten()
     }
 
-    /// The calls that a question may be about which comes now, on the stream of call `tag` where streams tell.
+    /// Returns the calls that a question arriving now may be about. `tag` is the call on whose
+    /// stream it arrived, if the transport has streams per call.
     pub(crate) fn snapshot(&self, tag: Option<u64>) -> CallSnapshot {
         let inner = self.lock();
         let flights: Vec<_> = inner.flights.values().cloned().collect();
-        let given_up_by_others =
+        let abandoned_by_others =
             flights.last().is_some_and(|latest| inner.abandoned.has_other_callers(latest));
         let tagged = tag.map(|tag| inner.flights.get(&tag).cloned());
-        CallSnapshot { tagged, flights, abandoned_by_others: given_up_by_others }
+        CallSnapshot { tagged, flights, abandoned_by_others }
     }
 
-    /// A call for a question that came while there was none: the next one that begins.
+    /// Waits for the next call, which adopts a question that arrived while no call was in flight.
     pub(crate) async fn adopt_question(&self) -> AdoptedQuestion<'_> {
         let orphan = AdoptedQuestion { calls: self, call: None };
         self.orphaned_questions.fetch_add(1, Ordering::Relaxed);
@@ -259,7 +264,7 @@ impl InFlightCalls {
         }
     }
 
-    /// Waits until every question that this call has adopted, or could, is answered.
+    /// Waits until every question that this call has adopted or could adopt is answered.
     pub(crate) async fn wait_for_adopted(&self, flight: &InFlightCall) {
         loop {
             let settled = self.question_released.notified();
@@ -272,7 +277,7 @@ impl InFlightCalls {
         }
     }
 
-    /// Whether the server may still be working on a call that nobody waits for.
+    /// Returns whether the server may still be working on an abandoned call.
     pub(crate) fn has_abandoned_calls(&self) -> bool {
         let inner = self.lock();
         inner.abandoned.has_unknown_caller || !inner.abandoned.callers.is_empty()
@@ -297,7 +302,7 @@ impl AbandonedCalls {
     }
 }
 
-/// Takes the call off the list when it is over.
+/// Removes the call from the list when dropped.
 #[derive(Debug)]
 pub(crate) struct CallGuard {
     calls: Arc<InFlightCalls>,
@@ -307,7 +312,7 @@ pub(crate) struct CallGuard {
 }
 
 impl CallGuard {
-    /// The server has answered: it has no more to ask about this call.
+    /// Records that the server has answered, so that it asks nothing more about this call.
     pub(crate) fn mark_answered(&mut self) {
         self.answered = true;
     }

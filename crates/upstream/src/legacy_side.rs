@@ -1,5 +1,6 @@
-//! The legacy side of a server that knows both eras. Its modern side is always there; this one is opened when a client of
-//! the legacy era first needs it, so that the server is spoken to as it would be without us.
+//! The legacy connection to a server that supports both eras. The modern connection is always open.
+//! The legacy one is opened when a legacy client first needs it, so that the server sees the era of
+//! the client, as it would without the gateway.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use toolyard_wire::Era;
 use crate::settings::ServerSettings;
 use crate::upstream::{Upstream, UpstreamState};
 
-/// How long after a server did not answer in the legacy era it is asked again.
+/// How long after a failed attempt the legacy era is tried again.
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Default)]
@@ -26,20 +27,20 @@ enum LegacySideState {
     #[default]
     Unopened,
     Open(Arc<Upstream>),
-    /// The server does not speak the legacy era, as far as is known.
+    /// The server does not support the legacy era, as of this time.
     Refused(Instant),
 }
 
 impl LegacySide {
-    /// The connection in the legacy era, opened if there is none; nothing if the server does not speak it, or if the
-    /// connection is broken. Then the modern side has to do.
+    /// Returns the legacy connection, and opens it if necessary. Returns `None` if the server does
+    /// not support the legacy era or the connection is broken; use the modern connection then.
     pub(crate) async fn get(&self, modern: &UpstreamState) -> Option<Arc<Upstream>> {
         let side = self.open(modern)?;
         side.inner().wait_settled().await;
         match side.inner().status().state {
             SourceState::Ready => Some(side),
             state => {
-                // It was never connected to: trying again and again would start a process each time.
+                // It never connected. Each further attempt would start a process.
                 if state == SourceState::Failed {
                     self.mark_refused(&side);
                 }
@@ -48,7 +49,7 @@ impl LegacySide {
         }
     }
 
-    /// Whether it is still to be found out what clients of the legacy era are offered.
+    /// Returns whether the offer for legacy clients is still unknown.
     pub(crate) fn is_undetermined(&self, modern: &UpstreamState) -> bool {
         may_support_legacy(modern)
             && match &*self.lock() {
@@ -58,7 +59,7 @@ impl LegacySide {
             }
     }
 
-    /// What is offered there, if it is connected or has been.
+    /// Returns the offer of the legacy side, if it is or was connected.
     pub(crate) fn offer(&self) -> Option<Arc<SourceOffer>> {
         let LegacySideState::Open(side) = &*self.lock() else { return None };
         let side = side.inner();
@@ -66,13 +67,13 @@ impl LegacySide {
         is_known.then(|| side.published.offer())
     }
 
-    /// The side itself, where it is a process of its own that has to be told of subscriptions, too.
+    /// Returns the legacy side if it is a separate process, which needs subscriptions of its own.
     pub(crate) fn separate_process(&self) -> Option<Arc<Upstream>> {
         let LegacySideState::Open(side) = &*self.lock() else { return None };
         side.settings().transport.is_command().then(|| Arc::clone(side))
     }
 
-    /// Takes it away; whoever is given it has to stop it.
+    /// Removes the legacy side. The caller must stop it.
     pub(crate) fn take(&self) -> Option<Arc<Upstream>> {
         match std::mem::take(&mut *self.lock()) {
             LegacySideState::Open(side) => Some(side),
@@ -96,9 +97,9 @@ impl LegacySide {
         Some(opened)
     }
 
-    fn mark_refused(&self, refused: &Arc<Upstream>) {
+    fn mark_refused(&self, failed: &Arc<Upstream>) {
         let mut side = self.lock();
-        if matches!(&*side, LegacySideState::Open(open) if Arc::ptr_eq(open, refused)) {
+        if matches!(&*side, LegacySideState::Open(open) if Arc::ptr_eq(open, failed)) {
             *side = LegacySideState::Refused(Instant::now());
         }
     }
@@ -108,8 +109,8 @@ impl LegacySide {
     }
 }
 
-/// Whether the server may have a side that it is not spoken to on: it answered in the modern era, and nothing says that it
-/// has to be that one.
+/// Returns whether the server may also support the legacy era: it is connected in the modern era,
+/// and the settings do not fix the era.
 fn may_support_legacy(modern: &UpstreamState) -> bool {
     let is_modern = || modern.live.load().as_ref().is_some_and(|live| live.is_modern());
     modern.settings.era.is_none() && modern.dedicated_client.is_none() && is_modern()

@@ -1,5 +1,5 @@
-//! MCP servers as sources: start them, connect to them, notice when they break, and come back. What they offer
-//! is the hub's business, how messages look is the wire's.
+//! MCP servers as sources: start them, connect to them, detect failures, and reconnect. The catalog
+//! belongs to the hub, and message formats belong to the wire crate.
 
 mod auth;
 mod call;

@@ -1,4 +1,4 @@
-//! Everything that a server offers, page by page to the end.
+//! Reading the lists of a server, page by page.
 
 mod page;
 
@@ -21,18 +21,18 @@ use crate::connection::{HeaderSchemas, LiveConnection};
 use crate::settings::ServerSettings;
 use page::ListPage;
 
-/// More than this of one kind is not read: a list without an end must not fill our memory.
+/// Entry limit of one list, because an endless list must not exhaust memory.
 const MOST: usize = 100_000;
-/// More requests than this are not sent for one list: pages may be empty.
+/// Page limit of one list, because pages may be empty.
 const MOST_PAGES: usize = 10_000;
-/// How long the rest of a large list may take while other large lists wait.
+/// Time limit for the rest of a large list, while other large lists wait.
 const TURN: Duration = Duration::from_secs(30);
 
-/// Reads every wanted list that the server says it has.
+/// Reads the requested lists, as far as the server declares them.
 pub(crate) async fn fetch_offer(
     live: &LiveConnection,
     settings: &ServerSettings,
-    wanted: &[ServerListKind],
+    lists: &[ServerListKind],
 ) -> Result<SourceOffer, WireError> {
     #[derive(Deserialize)]
     struct ServerCapabilities {
@@ -41,38 +41,40 @@ pub(crate) async fn fetch_offer(
         resources: Option<Raw>,
         completions: Option<Raw>,
     }
-    let has: ServerCapabilities = serde_json::from_str(live.server.capabilities.get())
-        .map_err(|error| WireError::Protocol(format!("its capabilities make no sense: {error}")))?;
-    let mut offer = SourceOffer { supports_completion: has.completions.is_some(), ..SourceOffer::default() };
+    let declared: ServerCapabilities = serde_json::from_str(live.server.capabilities.get())
+        .map_err(|error| WireError::Protocol(format!("invalid capabilities: {error}")))?;
+    let mut offer =
+        SourceOffer { supports_completion: declared.completions.is_some(), ..SourceOffer::default() };
     let mut reserved = live.definitions.reserve();
-    if has.tools.is_some() && wanted.contains(&ServerListKind::Tools) {
+    if declared.tools.is_some() && lists.contains(&ServerListKind::Tools) {
         let tools = fetch_pages(live, ServerListKind::Tools, &mut reserved).await?.items;
         offer.tools = tools.into_iter().flat_map(|tool| build_tool_offers(settings, tool)).collect();
     }
-    // What cannot be read of its requirements is left out: it must not be offered without them.
-    let permissions = |what: &str, definition: &RawValue| match meta::permissions(definition) {
+    // An entry with invalid permission requirements is skipped, because it must not be offered
+    // without them.
+    let permissions = |kind: &str, definition: &RawValue| match meta::permissions(definition) {
         Ok(more) => Some(merge_permissions(settings.permissions.clone(), more)),
-        Err(why) => {
-            tracing::warn!(server = %settings.name, what, why, "something was left out");
+        Err(reason) => {
+            tracing::warn!(server = %settings.name, kind, reason, "entry skipped");
             None
         }
     };
-    if has.prompts.is_some() && wanted.contains(&ServerListKind::Prompts) {
+    if declared.prompts.is_some() && lists.contains(&ServerListKind::Prompts) {
         let prompts = fetch_pages(live, ServerListKind::Prompts, &mut reserved).await?.items;
         let offered = |definition: Raw| {
             Some(PromptOffer { permissions: permissions("prompt", &definition)?, definition })
         };
         offer.prompts = prompts.into_iter().filter_map(offered).collect();
     }
-    if has.resources.is_some() && wanted.contains(&ServerListKind::Resources) {
+    if declared.resources.is_some() && lists.contains(&ServerListKind::Resources) {
         let resources = fetch_pages(live, ServerListKind::Resources, &mut reserved).await?.items;
         let offered = |definition: Raw| {
             Some(ResourceOffer { permissions: permissions("resource", &definition)?, definition })
         };
         offer.resources = resources.into_iter().filter_map(offered).collect();
     }
-    if has.resources.is_some() && wanted.contains(&ServerListKind::Templates) {
-        // Templates came later than resources, and not every server that has the ones knows the others.
+    if declared.resources.is_some() && lists.contains(&ServerListKind::Templates) {
+        // Templates were added later than resources, and not every server with resources has them.
         let templates = match fetch_pages(live, ServerListKind::Templates, &mut reserved).await {
             Err(WireError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => Vec::new(),
             templates => templates?.items,
@@ -86,11 +88,11 @@ pub(crate) async fn fetch_offer(
     Ok(offer)
 }
 
-/// The tool as it is offered, and its older versions, unless the configuration leaves it out.
+/// Returns the tool and its older versions, unless the configuration excludes them.
 fn build_tool_offers(settings: &ServerSettings, definition: Raw) -> Vec<ToolOffer> {
     let (definition, older) = meta::split_versions(definition);
     let name = definition_name(&definition);
-    // Another name would be another tool, which has not been listed.
+    // A definition with another name would be a different tool, which is not listed.
     let older = older.into_iter().filter(|definition| definition_name(definition) == name);
     std::iter::once(definition)
         .chain(older)
@@ -98,7 +100,7 @@ fn build_tool_offers(settings: &ServerSettings, definition: Raw) -> Vec<ToolOffe
         .collect()
 }
 
-/// A tool without a name is the catalog's to complain about.
+/// Returns the name of a definition, or an empty string. The catalog reports a missing name.
 fn definition_name(definition: &RawValue) -> String {
     #[derive(Deserialize)]
     struct NamedDefinition {
@@ -110,8 +112,8 @@ fn definition_name(definition: &RawValue) -> String {
 
 fn build_tool_offer(settings: &ServerSettings, name: &str, definition: Raw) -> Option<ToolOffer> {
     let any = |globs: &[String]| globs.iter().any(|pattern| Glob::from(pattern.as_str()).matches(name));
-    let wanted = settings.enabled_tools.as_deref().is_none_or(any);
-    if !wanted || any(&settings.disabled_tools) {
+    let is_enabled = settings.enabled_tools.as_deref().is_none_or(any);
+    if !is_enabled || any(&settings.disabled_tools) {
         return None;
     }
     let mut permissions = settings.permissions.clone();
@@ -120,11 +122,11 @@ fn build_tool_offer(settings: &ServerSettings, name: &str, definition: Raw) -> O
             permissions.extend(more.iter().cloned());
         }
     }
-    // The server knows best what its tools may do, so it can demand more than the configuration does, and never less.
+    // A server may require more permissions than the configuration, but never fewer.
     let permissions = match meta::permissions(&definition) {
         Ok(more) => merge_permissions(permissions, more),
-        Err(why) => {
-            tracing::warn!(server = %settings.name, tool = name, why, "a tool was left out");
+        Err(reason) => {
+            tracing::warn!(server = %settings.name, tool = name, reason, "tool skipped");
             return None;
         }
     };
@@ -133,15 +135,15 @@ fn build_tool_offer(settings: &ServerSettings, name: &str, definition: Raw) -> O
 }
 
 fn merge_permissions(mut permissions: Vec<String>, more: Vec<String>) -> Vec<String> {
-    for one in more {
-        if !permissions.contains(&one) {
-            permissions.push(one);
+    for permission in more {
+        if !permissions.contains(&permission) {
+            permissions.push(permission);
         }
     }
     permissions
 }
 
-/// The lists that a server has.
+/// The lists of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerListKind {
     Tools,
@@ -172,34 +174,34 @@ impl ServerListKind {
     }
 }
 
-/// A list that was read to its end, or to where it was given up.
+/// A list, read to its end or to a limit.
 #[derive(Debug, Default)]
 pub struct PagedList {
     /// As the server sent them.
     pub items: Vec<Raw>,
-    /// How many requests it took.
+    /// The number of pages that were read.
     pub pages: usize,
-    /// Why not everything was read, if it was not.
+    /// Why the list was not read to its end.
     pub truncated_reason: Option<String>,
-    /// How many pages had no list at all.
+    /// The number of pages that contained no list.
     pub pages_without_list: usize,
-    /// The bytes that the items take up, where they are not part of what a source offers. Whoever keeps the items, or
-    /// parts of them, keeps this too.
+    /// The reservation for the items, if they are not part of an offer. Keep it as long as the
+    /// items or parts of them.
     pub reserved: Option<Arc<DefinitionReservation>>,
 }
 
-/// Reads a list to its end. Every page is reserved before it is kept, so that a list without an end fails at the limit.
+/// Reads a list to its end. Each page is charged to the reservation before it is stored, so an
+/// endless list fails at the limit.
 pub(crate) async fn fetch_pages(
     live: &LiveConnection,
     list: ServerListKind,
     reserved: &mut DefinitionReservation,
 ) -> Result<PagedList, WireError> {
     let (method, key) = (list.method(), list.key());
-    let wrong = |error: serde_json::Error| {
-        WireError::Protocol(format!("its answer to {method} makes no sense: {error}"))
-    };
+    let invalid =
+        |error: serde_json::Error| WireError::Protocol(format!("invalid response to {method}: {error}"));
     let mut all = PagedList::default();
-    // Cursors may be long, so only their hashes are kept.
+    // Cursors may be long, so only their hashes are stored.
     let (mut seen, hashing) = (HashSet::new(), RandomState::new());
     let mut cursor: Option<String> = None;
     let (turns, mut turn, other_lists) = (reserved.large_list_semaphore(), None, reserved.bytes());
@@ -207,7 +209,8 @@ pub(crate) async fn fetch_pages(
         if turn.is_none() && reserved.is_large() {
             let now = match turns.try_acquire() {
                 Some(now) => now,
-                // What waits holds nothing: the list is read again from its beginning when its turn comes.
+                // A waiting list holds no memory: it is read from the beginning when its turn
+                // comes.
                 None => {
                     (all, seen, cursor) = (PagedList::default(), HashSet::new(), None);
                     reserved.shrink_to(other_lists);
@@ -227,20 +230,20 @@ pub(crate) async fn fetch_pages(
             params.set("cursor", to_raw(cursor));
         }
         let page = live.request(method, params).await?;
-        reserved.grow(page.get().len()).map_err(|over| WireError::TooLarge(over.to_string()))?;
-        let ListPage { next, truncated: full, has_list: has } =
-            page::read(&page, key, MOST, &mut all.items).map_err(wrong)?;
+        reserved.grow(page.get().len()).map_err(|error| WireError::TooLarge(error.to_string()))?;
+        let ListPage { next, truncated, has_list } =
+            page::read(&page, key, MOST, &mut all.items).map_err(invalid)?;
         all.pages += 1;
-        all.pages_without_list += usize::from(!has);
+        all.pages_without_list += usize::from(!has_list);
         all.truncated_reason = match next {
-            _ if full => Some(format!("not more than {MOST} are read")),
+            _ if truncated => Some(format!("only the first {MOST} entries are read")),
             None => return Ok(all),
-            Some(_) if all.items.len() >= MOST => Some(format!("not more than {MOST} are read")),
-            Some(_) if all.pages >= MOST_PAGES => Some(format!("not more than {MOST_PAGES} pages are read")),
-            // The same cursor again would go on for ever.
+            Some(_) if all.items.len() >= MOST => Some(format!("only the first {MOST} entries are read")),
+            Some(_) if all.pages >= MOST_PAGES => Some(format!("only the first {MOST_PAGES} pages are read")),
+            // A repeated cursor would loop forever.
             Some(next) if !seen.insert(hashing.hash_one(&next)) => {
                 let start: String = next.chars().take(100).collect();
-                Some(format!("the cursor {start:?} came twice"))
+                Some(format!("the server returned the cursor {start:?} twice"))
             }
             Some(next) => {
                 cursor = Some(next);
@@ -251,14 +254,15 @@ pub(crate) async fn fetch_pages(
     }
 }
 
-/// The schemas of the tools that demand that parameters are mirrored in headers, and do so in a way that can be met.
+/// Returns the schemas of the tools that require parameters to be mirrored in headers, if their
+/// annotations are valid.
 pub(crate) fn collect_header_schemas(definitions: &[Raw]) -> HeaderSchemas {
-    let demanding = definitions.iter().filter_map(|definition| header_schema(definition));
-    demanding.filter_map(|(name, schema)| Some((name, schema.ok()?))).collect()
+    let schemas = definitions.iter().filter_map(|definition| header_schema(definition));
+    schemas.filter_map(|(name, schema)| Some((name, schema.ok()?))).collect()
 }
 
-/// The tool's name, and the schema whose parameters it wants mirrored or why they cannot be; nothing if it does not
-/// ask for that.
+/// Returns the name of a tool and its schema, or why its annotations are invalid. Returns `None` if
+/// the tool does not require parameters to be mirrored.
 fn header_schema(definition: &RawValue) -> Option<(String, Result<Raw, String>)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -274,8 +278,8 @@ fn header_schema(definition: &RawValue) -> Option<(String, Result<Raw, String>)>
     Some((tool.name, checked.map(|()| tool.input_schema)))
 }
 
-/// Takes the tools out whose parameters cannot be mirrored in headers as they demand, as the protocol wants of a
-/// client over HTTP, and gives back the schemas of those that demand it.
+/// Removes tools whose parameters cannot be mirrored in headers as required, as the protocol
+/// demands of HTTP clients. Returns the schemas of the other tools that require it.
 pub(crate) fn retain_mirrorable_tools(offer: &mut SourceOffer, server: &str) -> HeaderSchemas {
     let mut schemas = HeaderSchemas::new();
     offer.tools.retain(|tool| match header_schema(&tool.definition) {
@@ -285,8 +289,8 @@ pub(crate) fn retain_mirrorable_tools(offer: &mut SourceOffer, server: &str) -> 
             schemas.entry(name).or_insert(schema);
             true
         }
-        Some((tool, Err(why))) => {
-            tracing::warn!(server, tool, why, "a tool was left out");
+        Some((tool, Err(reason))) => {
+            tracing::warn!(server, tool, reason, "tool skipped");
             false
         }
     });
@@ -317,30 +321,31 @@ mod tests {
         settings
     }
 
-    /// The name, the version and the permissions of what a definition becomes.
-    fn become_of(definition: &Value) -> Vec<(String, Value, Vec<String>)> {
+    /// Returns the name, version and permissions of each offer that a definition results in.
+    fn offers(definition: &Value) -> Vec<(String, Value, Vec<String>)> {
         let offers = build_tool_offers(&settings(), to_raw(definition));
-        let told = offers.into_iter().map(|offer| {
+        let summaries = offers.into_iter().map(|offer| {
             let definition: Value = serde_json::from_str(offer.definition.get()).unwrap();
             assert_eq!(definition["_meta"].get("dev.toolyard/versions"), None);
             let version = offer.metadata.get("version").cloned().unwrap_or_default();
             (definition["name"].as_str().unwrap().to_owned(), version, offer.permissions)
         });
-        told.collect()
+        summaries.collect()
     }
 
     #[test]
     fn a_server_adds_permissions_to_those_of_the_configuration() {
-        let demands = |said: Value| json!({"name": "t", "_meta": {"dev.toolyard/permissions": said}});
-        let of = |permissions: &[&str]| {
-            let permissions = permissions.iter().map(|one| (*one).to_owned()).collect();
+        let tool =
+            |permissions: Value| json!({"name": "t", "_meta": {"dev.toolyard/permissions": permissions}});
+        let offer = |permissions: &[&str]| {
+            let permissions = permissions.iter().map(|name| (*name).to_owned()).collect();
             vec![("t".to_owned(), Value::Null, permissions)]
         };
-        assert_eq!(become_of(&json!({"name": "t"})), of(&["staff"]));
-        assert_eq!(become_of(&demands(json!([]))), of(&["staff"]));
-        assert_eq!(become_of(&demands(json!(["admin", "staff"]))), of(&["staff", "admin"]));
-        // What it wants to be protected by cannot be read, so that it is not offered at all.
-        assert_eq!(become_of(&demands(json!("admin"))), []);
+        assert_eq!(offers(&json!({"name": "t"})), offer(&["staff"]));
+        assert_eq!(offers(&tool(json!([]))), offer(&["staff"]));
+        assert_eq!(offers(&tool(json!(["admin", "staff"]))), offer(&["staff", "admin"]));
+        // The required permissions are invalid, so the tool is not offered.
+        assert_eq!(offers(&tool(json!("admin"))), []);
     }
 
     #[test]
@@ -357,7 +362,7 @@ mod tests {
         }});
         let staff = || "staff".to_owned();
         assert_eq!(
-            become_of(&definition),
+            offers(&definition),
             [
                 ("t".to_owned(), json!("2"), vec![staff()]),
                 ("t".to_owned(), json!("1"), vec![staff(), "admin".to_owned()]),

@@ -1,5 +1,5 @@
-//! Logging in to a server of a running yard: the person is somewhere else, so the address is handed out and the login
-//! goes on by itself. How it is done is the business of `auth`.
+//! Login to a server of a running yard. The user is at a front, so the address is returned and the
+//! login continues in the background. The flow itself belongs to `auth`.
 
 use std::sync::Arc;
 
@@ -12,40 +12,40 @@ use crate::auth::{self, AuthError, LoginPrompt, LoginPrompter};
 use crate::supervise::Command;
 use crate::upstream::UpstreamState;
 
-/// A login that waits for a person.
+/// A login that waits for the user.
 #[derive(Debug)]
 pub(crate) struct PendingLogin {
     address: String,
     task: AbortOnDropHandle<()>,
 }
 
-/// Begins a login, or finds the one that is under way; gives back the address to open.
+/// Starts a login, or joins the one in progress, and returns the address to open.
 pub(crate) async fn begin_login(
     inner: &Arc<UpstreamState>,
     commands: &mpsc::Sender<Command>,
 ) -> Result<String, LoginError> {
-    // Held while the server is asked: two who begin at once are to open the same address.
+    // Held while the server is contacted, so that concurrent logins get the same address.
     let mut login = inner.login.lock().await;
     if let Some(known) = login.as_ref().filter(|known| !known.task.is_finished()) {
         return Ok(known.address.clone());
     }
     *login = None;
-    let (asked, address) = oneshot::channel();
-    let asked = Mutex::new(Some(asked));
-    let person: LoginPrompter = Arc::new(move |visit: LoginPrompt| {
-        if let Some(asked) = asked.lock().take() {
-            // Whoever asked may have left; then nobody comes, and the login ends by itself.
-            let _ = asked.send(visit.address);
+    let (sender, address) = oneshot::channel();
+    let sender = Mutex::new(Some(sender));
+    let prompter: LoginPrompter = Arc::new(move |prompt: LoginPrompt| {
+        if let Some(sender) = sender.lock().take() {
+            // If the requester is gone, the login times out.
+            let _ = sender.send(prompt.address);
         }
     });
     let (failed, failure) = oneshot::channel();
     let (shared, commands) = (Arc::clone(inner), commands.clone());
     let task = tokio::spawn(async move {
-        match auth::login(&shared.settings, &shared.common, &person).await {
-            // What is kept has changed; a connection made with less is made anew.
+        match auth::login(&shared.settings, &shared.common, &prompter).await {
+            // Reconnects with the new credentials.
             Ok(()) => drop(commands.try_send(Command::Reconnect)),
             Err(error) => {
-                tracing::warn!(server = %shared.settings.name, %error, "a login failed");
+                tracing::warn!(server = %shared.settings.name, %error, "login failed");
                 let _ = failed.send(error);
             }
         }
@@ -63,12 +63,12 @@ pub(crate) async fn begin_login(
 
 fn to_login_error(inner: &UpstreamState, error: Option<AuthError>) -> LoginError {
     match error {
-        Some(AuthError::NothingToDo(why)) => LoginError::NothingToDo(why.to_owned()),
+        Some(AuthError::NothingToDo(reason)) => LoginError::NothingToDo(reason.to_owned()),
         Some(error) => LoginError::Failed {
-            message: format!("cannot log in to {}: {error}", inner.settings.name),
+            message: format!("cannot log in to `{}`: {error}", inner.settings.name),
             suggestion: error.suggestion(inner.settings.name.as_str()),
         },
-        // It was over before anybody had to be asked.
-        None => LoginError::NothingToDo("it does not ask who we are".to_owned()),
+        // The login ended before the user had to be prompted.
+        None => LoginError::NothingToDo("the server does not require authentication".to_owned()),
     }
 }

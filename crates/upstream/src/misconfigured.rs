@@ -1,4 +1,4 @@
-//! A server whose settings could not be made: it is there, it says what is wrong, and it offers nothing.
+//! A server with invalid settings. It is listed with the reason and offers nothing.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub struct MisconfiguredServer {
 }
 
 impl MisconfiguredServer {
-    /// What it would offer needs these permissions.
+    /// Creates the server. `permissions` are those required for its offer.
     pub fn new(name: SourceName, state: SourceState, reason: String, permissions: Vec<String>) -> Self {
         Self { name, state, reason, permissions, offer: Arc::default() }
     }
@@ -41,7 +41,7 @@ impl Source for MisconfiguredServer {
     }
 
     fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
-        let message = format!("{} is not usable: {}", self.name, self.reason);
+        let message = format!("{} cannot be used: {}", self.name, self.reason);
         Box::pin(async { Err(HubError::new(ErrorKind::CannotConnect, message)) })
     }
 }

@@ -1,5 +1,5 @@
-//! What a server says unasked: progress and log lines go to the call they are for, changes to the supervisor,
-//! questions to the client that the call is for.
+//! Notifications and requests from a server: progress and log messages go to their call, changes to
+//! the supervisor, and questions to the client of the call.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use toolyard_wire::{
 
 use crate::in_flight::{CallSnapshot, InFlightCall, InFlightCalls};
 
-/// How many questions, and how many updates, of a server wait to be dealt with; more are dropped.
+/// How many questions, and how many updates, of a server can be queued. More are dropped.
 const QUEUE: usize = 64;
 
-/// How many bytes of questions wait, in units of [`UNIT`]; more are dropped.
+/// How many bytes of questions can be queued, in units of [`UNIT`]. More are dropped.
 const QUESTION_UNITS: usize = 32 * 1024;
 const UNIT: usize = 1024;
-/// A URI that is longer than this was never asked to be watched.
+/// Longer URIs are ignored, because they cannot be subscribed to.
 const LONGEST_URI: usize = 64 * 1024;
 
-/// A request of the server. It takes up room for as long as this is kept.
+/// A request of the server. It occupies space in the queue until it is dropped.
 #[derive(Debug)]
 pub(crate) struct ServerQuestion {
     pub(crate) request: RpcRequest,
-    /// The calls that it may be about. Looked up when it came: by the time it is dealt with, others may have begun, and
-    /// one that it was about may be over.
+    /// The calls that it may be about, captured on arrival: by the time it is handled, other calls
+    /// may have begun, and the call it is about may have ended.
     pub(crate) calls: CallSnapshot,
     _permit: OwnedSemaphorePermit,
 }
 
-/// What the connection's owner must deal with.
+/// The notifications and requests that the owner of a connection must handle.
 #[derive(Debug)]
 pub(crate) struct ServerNotifications {
     pub(crate) lists_changed: Arc<Notify>,
@@ -41,46 +41,46 @@ pub(crate) struct ServerNotifications {
     pub(crate) questions: mpsc::Receiver<ServerQuestion>,
 }
 
-/// A listener for one connection, and the end at which its owner reads. What breaks the rules is put down on the tape.
+/// Creates the message handler of one connection, and the receivers for its owner. Protocol
+/// violations are recorded in the message log.
 pub(crate) fn build_listener(
     calls: Arc<InFlightCalls>,
     name: String,
-    tape: Arc<MessageLog>,
+    message_log: Arc<MessageLog>,
 ) -> (ServerMessageHandler, ServerNotifications) {
     let (update, updated) = mpsc::channel(QUEUE);
     let (question, questions) = mpsc::channel(QUEUE);
     let room = Arc::new(Semaphore::new(QUESTION_UNITS));
-    let lists = Arc::new(Notify::new());
-    let changed = Arc::clone(&lists);
-    let listener: ServerMessageHandler = Arc::new(move |said| match said {
+    let lists_changed = Arc::new(Notify::new());
+    let changed = Arc::clone(&lists_changed);
+    let listener: ServerMessageHandler = Arc::new(move |message| match message {
         ServerMessage::Notification(notification, tag) => match notification.method.as_str() {
-            "notifications/progress" => handle_progress(&calls, &notification, tape.violations()),
-            "notifications/message" => handle_log_message(&calls, &notification, tag, tape.violations()),
+            "notifications/progress" => handle_progress(&calls, &notification, message_log.violations()),
+            "notifications/message" => {
+                handle_log_message(&calls, &notification, tag, message_log.violations())
+            }
             "notifications/tools/list_changed"
             | "notifications/resources/list_changed"
             | "notifications/prompts/list_changed" => changed.notify_one(),
             "notifications/resources/updated" => match parse_params(notification.params.as_deref()) {
                 Some(ResourceUpdatedParams { uri }) if uri.len() <= LONGEST_URI => drop(update.try_send(uri)),
                 Some(_) => {}
-                None => tape.violations().add("notifications/resources/updated must have a `uri`"),
+                None => message_log.violations().add("notifications/resources/updated must have a `uri`"),
             },
             _ => {}
         },
         ServerMessage::Request(request, tag) => {
             let bytes = request.params.as_ref().map_or(0, |params| params.get().len()) + request.method.len();
             let units = u32::try_from(bytes / UNIT + 1).unwrap_or(u32::MAX);
-            let asked = Arc::clone(&room).try_acquire_many_owned(units).ok().is_some_and(|room| {
+            let queued = Arc::clone(&room).try_acquire_many_owned(units).ok().is_some_and(|permit| {
                 let calls = calls.snapshot(tag);
-                question.try_send(ServerQuestion { request, calls, _permit: room }).is_ok()
+                question.try_send(ServerQuestion { request, calls, _permit: permit }).is_ok()
             });
-            if !asked {
-                tracing::warn!(
-                    server = name,
-                    "sends requests faster than they are answered; one was dropped"
-                );
+            if !queued {
+                tracing::warn!(server = name, "request of the server dropped: too many are pending");
             }
         }
-        // A caller that is connected to us is let go of as we are, so that it polls, too.
+        // The pause is passed on, so that the caller polls too.
         ServerMessage::Paused { tag, retry, returned } => {
             if let Some(flight) = calls.get(tag) {
                 flight.activity.notify_one();
@@ -88,10 +88,10 @@ pub(crate) fn build_listener(
             }
         }
         ServerMessage::UnparsableLine(line) => {
-            tracing::debug!(server = name, line, "a line that is no message")
+            tracing::debug!(server = name, line, "line is not a JSON-RPC message")
         }
     });
-    (listener, ServerNotifications { lists_changed: lists, updated_resources: updated, questions })
+    (listener, ServerNotifications { lists_changed, updated_resources: updated, questions })
 }
 
 #[derive(Deserialize)]
@@ -112,19 +112,19 @@ fn handle_progress(calls: &InFlightCalls, notification: &RpcNotification, violat
         total: Option<f64>,
         message: Option<String>,
     }
-    let Some(said) = parse_params::<ProgressParams>(notification.params.as_deref()) else {
+    let Some(params) = parse_params::<ProgressParams>(notification.params.as_deref()) else {
         violations.add(
             "notifications/progress must have the `progressToken` of the request and a number as `progress`",
         );
         return;
     };
-    // A token that is none of ours, or whose call is over, is nobody's.
-    if let Some(flight) = calls.get(said.progress_token) {
+    // Unknown tokens, and tokens of calls that have ended, are ignored.
+    if let Some(flight) = calls.get(params.progress_token) {
         flight.activity.notify_one();
         flight.client.report_progress(Progress {
-            progress: said.progress,
-            total: said.total,
-            message: said.message,
+            progress: params.progress,
+            total: params.total,
+            message: params.message,
         });
     }
 }
@@ -141,14 +141,14 @@ fn handle_log_message(
         logger: Option<String>,
         data: Option<Value>,
     }
-    // A line that could be about several clients' calls is shown to none of them.
+    // A message that may belong to the calls of several clients is sent to none of them.
     let flight: Option<Arc<InFlightCall>> = tag.and_then(|tag| calls.get(tag)).or_else(|| calls.get_only());
-    let Some(said) = parse_params::<LogMessageParams>(notification.params.as_deref()) else {
+    let Some(params) = parse_params::<LogMessageParams>(notification.params.as_deref()) else {
         violations.add("notifications/message must have a `level` of the protocol and `data`");
         return;
     };
     if let Some(flight) = flight {
-        let data = said.data.unwrap_or_default();
-        flight.client.log(LogLine { level: said.level, logger: said.logger, data });
+        let data = params.data.unwrap_or_default();
+        flight.client.log(LogLine { level: params.level, logger: params.logger, data });
     }
 }

@@ -1,5 +1,6 @@
-//! Private sessions: one client's own connection to a server, opened when it first needs one and ended soon after the
-//! client's session with us has ended. Which clients need one is decided in `sharing.rs`.
+//! Private sessions: connections to a server that serve one client only. A session is opened when
+//! the client first needs it and closed soon after the client's own session ends. `sharing.rs`
+//! decides which clients need one.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,40 +18,41 @@ use crate::connect::{CredentialPolicy, DedicatedConnectionParams, connect_dedica
 use crate::connection::LiveConnection;
 use crate::upstream::UpstreamState;
 
-/// How many private sessions one server has at once.
+/// The maximum number of private sessions per server.
 const MOST: usize = 16;
-/// How long an unused one is kept whose client has no session with us that could end.
+/// How long an unused session stays open if its client has no session of its own that could end.
 const IDLE: Duration = Duration::from_secs(300);
-/// How long a server over HTTP may take to end one.
+/// How long an HTTP server may take to end a session.
 const GOODBYE: Duration = Duration::from_millis(1_500);
 
 /// The private sessions with one server.
 #[derive(Debug, Default)]
 pub(crate) struct PrivateSessions {
     open: Mutex<Vec<Arc<PrivateSession>>>,
-    /// One task for each, which ends it.
+    /// One task per session, which closes it.
     tasks: TaskTracker,
 }
 
-/// Whose session it is.
+/// The owner of a private session.
 #[derive(Debug, Clone, PartialEq)]
 enum Owner {
-    /// A client that has a session with us. Its calls share the private session.
+    /// A client that has a session with the yard. Its calls share the private session.
     Client { principal: String, session: Arc<str> },
-    /// A client without one is known by its principal alone, and what it can be asked is said with each call. Calls of
-    /// two clients must not meet, so only one call at a time uses the session.
-    Principal { principal: String, abilities: ClientCapabilities },
+    /// A client without a session is identified only by its principal and sends its capabilities
+    /// with each call. Calls of two clients must not share a session, so only one call at a time
+    /// uses it.
+    Principal { principal: String, capabilities: ClientCapabilities },
 }
 
 #[derive(Debug)]
 pub(crate) struct PrivateSession {
     owner: Owner,
     connection: OnceCell<LiveConnection>,
-    /// How many calls use it, those included that wait for it to be opened.
+    /// The number of calls that use the session, including those that wait for it to open.
     users: AtomicUsize,
     last_used: Mutex<Instant>,
     watched: AtomicBool,
-    /// Cancelled when it is to be ended.
+    /// Canceled when the session must close.
     closed: CancellationToken,
 }
 
@@ -62,12 +64,12 @@ pub(crate) struct SessionLease<'a> {
 }
 
 impl SessionLease<'_> {
-    /// Its connection, once it is open.
+    /// Returns the connection, once it is open.
     pub(crate) fn live(&self) -> Option<&LiveConnection> {
         self.session.connection.get()
     }
 
-    /// It is gone: no call is given it again.
+    /// Closes the session, so that no call uses it again.
     pub(crate) fn discard(self) {
         self.sessions.close_session(&self.session);
     }
@@ -84,8 +86,9 @@ impl Drop for SessionLease<'_> {
 }
 
 impl PrivateSession {
-    /// Whether no call may use it after those that do. A server may still ask about a call that was given up; where the
-    /// next call may be of another client, that question would reach the wrong one.
+    /// Returns whether no further call may use the session. A server may still ask about an
+    /// abandoned call; if the next call may be of another client, the question would reach the
+    /// wrong one.
     fn is_exhausted(&self) -> bool {
         match self.connection.get() {
             None => true,
@@ -104,7 +107,7 @@ impl PrivateSession {
         *self.last_used.lock()
     }
 
-    /// Ends the connection and what was started for it, politely at first, within two seconds.
+    /// Ends the session and stops the process that was started for it, within about two seconds.
     async fn close(&self) {
         let Some(live) = self.connection.get() else { return };
         if let McpClient::StreamableHttp(post) = &*live.client {
@@ -117,7 +120,7 @@ impl PrivateSession {
 }
 
 impl PrivateSessions {
-    /// The private session of the client that makes this call, opened if there is none.
+    /// Returns the private session of the client of this call, and opens it if necessary.
     pub(crate) async fn take<'a>(
         self: &'a Arc<Self>,
         inner: &UpstreamState,
@@ -125,49 +128,52 @@ impl PrivateSessions {
         call: &SourceCall,
     ) -> Result<SessionLease<'a>, HubError> {
         let principal = call.record.principal.id().to_owned();
-        // Which log lines a client wants differs from call to call and does not need another session.
-        let of_call = || ClientCapabilities { log_level: None, ..call.client.capabilities().clone() };
-        let (owner, abilities, ended) = match &call.record.context.client_session {
+        // The log level may differ from call to call and does not need another session.
+        let call_capabilities =
+            || ClientCapabilities { log_level: None, ..call.client.capabilities().clone() };
+        let (owner, capabilities, ended) = match &call.record.context.client_session {
             Some(session) => (
                 Owner::Client { principal, session: Arc::clone(session.id()) },
                 session.capabilities().clone(),
                 Some(session.ended().clone()),
             ),
-            None => (Owner::Principal { principal, abilities: of_call() }, of_call(), None),
+            None => {
+                (Owner::Principal { principal, capabilities: call_capabilities() }, call_capabilities(), None)
+            }
         };
-        let used = self.reserve(owner, inner.settings.name.as_str())?;
+        let lease = self.reserve(owner, inner.settings.name.as_str())?;
         let opening = async {
-            let alone = DedicatedConnectionParams {
+            let params = DedicatedConnectionParams {
                 common: &inner.common,
                 settings: &inner.settings,
                 authorizer: &inner.authorizer,
-                abilities: &abilities,
+                capabilities: &capabilities,
                 era: Some(shared.server.version.era()),
                 message_log: &inner.message_log,
                 credentials: CredentialPolicy::Granted,
             };
-            connect_dedicated(alone).await.map(|(live, _)| live)
+            connect_dedicated(params).await.map(|(live, _)| live)
         };
-        let opened = Box::pin(used.session.connection.get_or_try_init(|| opening)).await;
-        if let Err(refused) = opened {
+        let opened = Box::pin(lease.session.connection.get_or_try_init(|| opening)).await;
+        if let Err(error) = opened {
             let message =
-                format!("cannot open a private session with {}: {}", inner.settings.name, refused.reason);
-            used.discard();
+                format!("cannot open a private session with {}: {}", inner.settings.name, error.reason);
+            lease.discard();
             return Err(HubError::new(ErrorKind::CannotConnect, message));
         }
-        if !used.session.watched.swap(true, Ordering::AcqRel) {
-            let attending = watch_session(Arc::downgrade(self), Arc::clone(&used.session), ended);
-            self.tasks.spawn(attending);
+        if !lease.session.watched.swap(true, Ordering::AcqRel) {
+            let watching = watch_session(Arc::downgrade(self), Arc::clone(&lease.session), ended);
+            self.tasks.spawn(watching);
         }
-        Ok(used)
+        Ok(lease)
     }
 
-    /// A session for this owner, opened or still to be opened. Counted as used from here on, so that it is not taken
-    /// away again.
+    /// Returns a session for this owner, open or yet to be opened. It counts as in use from here
+    /// on, so that it is not evicted.
     fn reserve(self: &Arc<Self>, owner: Owner, name: &str) -> Result<SessionLease<'_>, HubError> {
         let mut open = self.lock();
-        let found = open.iter().find(|session| session.is_available_to(&owner)).cloned();
-        let session = match found {
+        let available = open.iter().find(|session| session.is_available_to(&owner)).cloned();
+        let session = match available {
             Some(session) => session,
             None => {
                 make_room(&mut open, name)?;
@@ -192,22 +198,23 @@ impl PrivateSessions {
         self.lock().retain(|open| !Arc::ptr_eq(open, session));
     }
 
-    /// Ends the sessions of clients without a session with us that nobody has used for a while.
+    /// Closes sessions that have been idle for too long and whose clients have no session of their
+    /// own.
     pub(crate) fn sweep(&self) {
-        let old = |session: &PrivateSession| {
+        let is_expired = |session: &PrivateSession| {
             matches!(session.owner, Owner::Principal { .. })
                 && session.users.load(Ordering::Acquire) == 0
                 && session.last_used().elapsed() >= IDLE
         };
         self.lock().retain(|session| {
-            if old(session) {
+            if is_expired(session) {
                 session.closed.cancel();
             }
             !session.closed.is_cancelled()
         });
     }
 
-    /// Ends all of them; done when what was started for them is gone.
+    /// Closes all sessions and waits until the processes started for them are gone.
     pub(crate) async fn close_all(&self) {
         for session in self.lock().drain(..) {
             session.closed.cancel();
@@ -222,7 +229,7 @@ impl PrivateSessions {
     }
 }
 
-/// Ends the unused session that was used longest ago if there are too many.
+/// Closes the least recently used idle session if the limit is reached.
 fn make_room(open: &mut Vec<Arc<PrivateSession>>, name: &str) -> Result<(), HubError> {
     if open.len() < MOST {
         return Ok(());
@@ -240,7 +247,7 @@ fn make_room(open: &mut Vec<Arc<PrivateSession>>, name: &str) -> Result<(), HubE
     }
 }
 
-/// Stays with an open session until it breaks, is told to end, or the client's session with us has ended; then ends it.
+/// Waits until a session breaks, must close, or the client's own session ends; then closes it.
 async fn watch_session(
     sessions: Weak<PrivateSessions>,
     session: Arc<PrivateSession>,

@@ -1,8 +1,9 @@
-//! The keeper: a small process between us and a server, that ends the server and everything the server started as
-//! soon as we tell it to or are gone, killed or not. A death signal would miss what the server started, and an
-//! inherited pipe would be in the hands of every server; so it is told our process id and watches that.
+//! The process supervisor: a small process between the yard and a server. It ends the server and
+//! everything the server started as soon as the yard sends a signal or exits, even if killed. A
+//! parent-death signal would miss the descendants of the server, and every server would hold an
+//! inherited pipe, so the supervisor is passed the process ID of the yard and watches it.
 //!
-//! It is a process of its own and must stay small: no runtime, no log, no threads.
+//! It must stay small: no runtime, no log, no threads.
 
 mod terminate;
 mod watch;
@@ -17,29 +18,29 @@ use rustix::process::{Pid, WaitStatus, getpid, set_child_subreaper, setsid};
 pub(crate) use terminate::{GONE, GRACE};
 use watch::{ProcessWatcher, SupervisorEvent};
 
-/// What the keeper is told on its command line.
+/// The command line of the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SupervisedCommand {
-    /// The process to outlive by no more than it takes to clean up.
+    /// The process whose exit ends the supervised program.
     pub parent_pid: u32,
     pub program: OsString,
     pub args: Vec<OsString>,
 }
 
-/// Why there is nothing to keep.
+/// Why a program cannot be supervised.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
     #[error("{CANNOT_START}{}: {error}", .program.to_string_lossy())]
     Start { program: OsString, error: io::Error },
-    #[error("cannot keep a process: {0}")]
+    #[error("cannot supervise a process: {0}")]
     System(#[from] io::Error),
 }
 
-/// How a line begins that tells why the program was not started.
+/// The prefix of the message that explains why the program was not started.
 pub(crate) const CANNOT_START: &str = "cannot start ";
 
 impl SupervisorError {
-    /// The exit code that shells give for this.
+    /// Returns the exit code that shells use for this error.
     pub fn code(&self) -> u8 {
         match self {
             Self::Start { error, .. } if error.kind() == io::ErrorKind::NotFound => 127,
@@ -48,28 +49,32 @@ impl SupervisorError {
     }
 }
 
-/// Runs a program, with the standard streams of this process, until it ends or must end; then ends all that is left
-/// of it. Gives the exit code of the program, or 128 and the number of the signal that killed it.
+/// Runs a program with the standard streams of this process until it exits or must be ended, then
+/// ends all its descendants. Returns the exit code of the program, or 128 plus the number of the
+/// signal that killed it.
 ///
-/// This is the whole life of the process that calls it: it takes signals, children and standard streams for itself.
-pub fn supervise_process(kept: &SupervisedCommand) -> Result<u8, SupervisorError> {
-    // A session of its own: no terminal, so that Ctrl-C reaches us and not the servers, and a mark on all that is
-    // below unless it hides. Whoever is first in its group already is left there.
+/// The calling process must do nothing else: this function takes over its signals, children and
+/// standard streams.
+pub fn supervise_process(supervised: &SupervisedCommand) -> Result<u8, SupervisorError> {
+    // A separate session has no terminal, so Ctrl-C reaches the yard but not the servers. It also
+    // marks all descendants that do not create their own. Fails for a process group leader, which
+    // stays in its session.
     let _ = setsid();
     set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
-    // From here on a signal is noticed and not obeyed, so that nothing can be started and then be left alone.
-    let watch = ProcessWatcher::new(kept.parent_pid)?;
-    let mut command = Command::new(&kept.program);
-    command.args(&kept.args).process_group(0);
-    let started = command.spawn();
-    let child = started.map_err(|error| SupervisorError::Start { program: kept.program.clone(), error })?;
+    // From here on, signals are only recorded, so a started program is never left behind.
+    let watch = ProcessWatcher::new(supervised.parent_pid)?;
+    let mut command = Command::new(&supervised.program);
+    command.args(&supervised.args).process_group(0);
+    let failed = |error| SupervisorError::Start { program: supervised.program.clone(), error };
+    let child = command.spawn().map_err(failed)?;
     let Some(program) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
-        return Err(io::Error::other("a process without an id").into());
+        return Err(io::Error::other("the process has no ID").into());
     };
     let mut tree = terminate::ProcessTree::new(program);
-    // Whoever reads its output must see the end of it when the program closes it, and not when we do.
+    // The reader of the output must see its end when the program closes it, not when the supervisor
+    // exits.
     let _ = redirect_stdio_to_null();
-    // Told to end, or left alone, it does not wait for the program.
+    // A signal or the exit of the parent ends the loop without waiting for the program.
     while tree.status().is_none() && watch.next()? == SupervisorEvent::ChildExit {
         tree.reap();
     }
@@ -83,9 +88,9 @@ fn code(status: WaitStatus) -> u8 {
 }
 
 fn redirect_stdio_to_null() -> io::Result<()> {
-    let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&nothing)?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    rustix::stdio::dup2_stderr(&nothing)?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
     Ok(())
 }

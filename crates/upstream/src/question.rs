@@ -1,5 +1,5 @@
-//! Questions of servers, put to the client that a call is for: a request of the server in the legacy era, a part
-//! of its answer in the modern one.
+//! Questions of servers, forwarded to the client of the call: requests of the server in the legacy
+//! era, and parts of its results in the modern era.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,27 @@ use crate::in_flight::{InFlightCalls, Respondent};
 use crate::notifications::ServerQuestion;
 use crate::sharing::SharingState;
 
-/// How long a question about roots waits for a call on which the client of the connection can be asked.
+/// How long a question about roots waits for a call during which the client can be asked.
 const NEXT_CALL: Duration = Duration::from_secs(60);
 
-/// How many questions of one connection are dealt with at once; the others wait.
+/// How many questions of one connection are handled concurrently. Others wait.
 const MOST_OPEN: usize = 64;
 
-/// Who may be asked on a connection.
+/// How questions on a connection are routed to clients.
 #[derive(Debug, Clone)]
 pub(crate) enum QuestionRouting {
-    /// Several clients share it: whoever made the only call that the question can be about.
+    /// Several clients share the connection. A question goes to the client of the only call that it
+    /// can be about.
     Shared(Arc<SharingState>),
-    /// It is one client's own: whoever made the call that is under way.
+    /// The connection serves one client only, which gets all questions.
     Caller,
 }
 
-/// Answers the questions of a legacy server for as long as it is polled.
+/// Answers the questions of a legacy server until the connection ends.
 pub(crate) async fn answer_questions(
     client: Arc<McpClient>,
     calls: Arc<InFlightCalls>,
-    whom: QuestionRouting,
+    routing: QuestionRouting,
     mut questions: mpsc::Receiver<ServerQuestion>,
 ) {
     let mut open = tokio::task::JoinSet::new();
@@ -43,9 +44,10 @@ pub(crate) async fn answer_questions(
         tokio::select! {
             question = questions.recv(), if open.len() < MOST_OPEN => match question {
                 Some(question) => {
-                    let (client, calls, whom) = (Arc::clone(&client), Arc::clone(&calls), whom.clone());
+                    let (client, calls) = (Arc::clone(&client), Arc::clone(&calls));
+                    let routing = routing.clone();
                     open.spawn(async move {
-                        let answer = answer_question(&calls, &whom, &question).await;
+                        let answer = answer_question(&calls, &routing, &question).await;
                         let _ = client.respond(&question.request.id, &answer).await;
                     });
                 }
@@ -58,7 +60,7 @@ pub(crate) async fn answer_questions(
 
 async fn answer_question(
     calls: &InFlightCalls,
-    whom: &QuestionRouting,
+    routing: &QuestionRouting,
     question: &ServerQuestion,
 ) -> Result<Raw, RpcError> {
     let request = &question.request;
@@ -67,19 +69,19 @@ async fn answer_question(
     }
     let params = request.params.clone().unwrap_or_else(|| to_raw(&json!({})));
     let kind = kind(&request.method, &params).ok_or_else(|| RpcError::method_not_found(&request.method))?;
-    let (respondent, sharing) = match whom {
+    let (respondent, sharing) = match routing {
         QuestionRouting::Shared(sharing) => (question.calls.respondent(kind), Some(sharing)),
         QuestionRouting::Caller => (question.calls.private_respondent(kind), None),
     };
     if let (QuestionKind::Roots, Some(sharing)) = (kind, sharing) {
-        // What a server is told about roots it may keep, and those of one client are not those of the others.
+        // A server may keep the roots it receives, and each client has its own.
         sharing.require_private_sessions(kind);
     }
     let mut adopted = None;
     let flight = match (respondent, kind, sharing) {
         (Respondent::Call(flight), ..) => flight,
-        // Some servers ask for the roots as soon as they are met. The client that the connection is for is asked on its
-        // next call, which is the first chance to ask it.
+        // Some servers request the roots right after the handshake. The client is asked during its
+        // next call, which is the first opportunity.
         (Respondent::NoCall, QuestionKind::Roots, None) => {
             adopted = tokio::time::timeout(NEXT_CALL, calls.adopt_question()).await.ok();
             let flight = adopted.as_ref().and_then(|adopted| adopted.flight().cloned());
@@ -90,10 +92,10 @@ async fn answer_question(
         }
         (_, QuestionKind::Roots, _) => return Ok(no_roots()),
         (Respondent::Unable, ..) => {
-            return Err(unanswerable_error(&request.method, "the client of the call cannot answer it"));
+            return Err(unanswerable_error(&request.method, "the client of the call does not support it"));
         }
         (Respondent::NoCall, ..) => {
-            return Err(unanswerable_error(&request.method, "no call is in flight that it could be about"));
+            return Err(unanswerable_error(&request.method, "no call is in flight"));
         }
         (Respondent::Ambiguous(able), ..) => {
             if let Some(sharing) = sharing {
@@ -101,26 +103,26 @@ async fn answer_question(
             }
             return Err(unanswerable_error(
                 &request.method,
-                "calls of several clients are in flight, and it is not clear whose it is about",
+                "calls of several clients are in flight, and the request does not say which one it is for",
             ));
         }
     };
-    let _asking = flight.begin_question();
-    // The legacy era has no names for questions; a modern client needs them to tell several apart.
+    let _open_question = flight.begin_question();
+    // The legacy era has no keys for questions. A modern client needs them to distinguish several.
     let question = Question { key: flight.next_key(), kind, params };
     let answers = flight.client.ask(vec![question]).await.map_err(|error| refusal_error(&error))?;
     let answer = answers.into_iter().next().map(|(_, answer)| answer);
     drop(adopted);
-    answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client gave no answer"))
+    answer.ok_or_else(|| RpcError::new(code::INTERNAL, "the client returned no answer"))
 }
 
-/// A list of roots that needs neither a client nor a person.
+/// Returns an empty list of roots.
 fn no_roots() -> Raw {
     to_raw(&json!({"roots": []}))
 }
 
-fn unanswerable_error(method: &str, why: &str) -> RpcError {
-    RpcError::new(code::INVALID_REQUEST, format!("{method} has no answer: {why}"))
+fn unanswerable_error(method: &str, reason: &str) -> RpcError {
+    RpcError::new(code::INVALID_REQUEST, format!("cannot answer {method}: {reason}"))
 }
 
 fn refusal_error(error: &HubError) -> RpcError {
@@ -147,18 +149,18 @@ fn kind(method: &str, params: &RawValue) -> Option<QuestionKind> {
     }
 }
 
-/// What a modern server asks for in its answer, and the state that it wants back.
+/// The input that a modern server requires, and the state to return with it.
 #[derive(Debug)]
 pub(crate) struct InputRequiredResult {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Option<Raw>,
 }
 
-/// Reads an `input_required` answer; `None` if it is a finished one.
+/// Parses an `input_required` result. Returns `None` for a complete result.
 pub(crate) fn parse_input_required(result: &RawValue) -> Result<Option<InputRequiredResult>, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Answer {
+    struct CallResult {
         result_type: Option<String>,
         input_requests: Option<Object>,
         request_state: Option<Raw>,
@@ -168,38 +170,39 @@ pub(crate) fn parse_input_required(result: &RawValue) -> Result<Option<InputRequ
         method: String,
         params: Option<Raw>,
     }
-    // A cheap look first: finished answers are the rule, and may be large.
+    // Checked first because it is cheap: most results are complete, and they may be large.
     if !contains_text(result, "input_required") {
         return Ok(None);
     }
-    let Ok(answer) = serde_json::from_str::<Answer>(result.get()) else { return Ok(None) };
-    if answer.result_type.as_deref() != Some("input_required") {
+    let Ok(result) = serde_json::from_str::<CallResult>(result.get()) else { return Ok(None) };
+    if result.result_type.as_deref() != Some("input_required") {
         return Ok(None);
     }
     let mut questions = Vec::new();
-    for (key, asked) in answer.input_requests.unwrap_or_default().members() {
-        let asked: InputRequest = serde_json::from_str(asked.get()).map_err(|error| error.to_string())?;
-        let params = asked.params.unwrap_or_else(|| to_raw(&json!({})));
-        let kind = kind(&asked.method, &params).ok_or_else(|| format!("it asks for {}", asked.method))?;
+    for (key, request) in result.input_requests.unwrap_or_default().members() {
+        let request: InputRequest = serde_json::from_str(request.get()).map_err(|error| error.to_string())?;
+        let params = request.params.unwrap_or_else(|| to_raw(&json!({})));
+        let unsupported = || format!("unsupported input request `{}`", request.method);
+        let kind = kind(&request.method, &params).ok_or_else(unsupported)?;
         questions.push(Question { key: key.to_owned(), kind, params });
     }
-    Ok(Some(InputRequiredResult { questions, state: answer.request_state }))
+    Ok(Some(InputRequiredResult { questions, state: result.request_state }))
 }
 
-/// What our client's abilities are called on the wire.
-pub(crate) fn to_capabilities(abilities: &ClientCapabilities) -> Raw {
+/// Serializes capabilities for the handshake.
+pub(crate) fn to_capabilities(capabilities: &ClientCapabilities) -> Raw {
     let mut all = serde_json::Map::new();
-    match (abilities.elicit_form, abilities.elicit_url) {
+    match (capabilities.elicit_form, capabilities.elicit_url) {
         (false, false) => {}
-        // An empty object is what servers of before there was anything else to say understand.
+        // Older servers, which know only forms, expect an empty object.
         (true, false) => drop(all.insert("elicitation".to_owned(), json!({}))),
         (false, true) => drop(all.insert("elicitation".to_owned(), json!({"url": {}}))),
         (true, true) => drop(all.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}))),
     }
-    if abilities.sample {
+    if capabilities.sample {
         all.insert("sampling".to_owned(), json!({}));
     }
-    if abilities.roots {
+    if capabilities.roots {
         all.insert("roots".to_owned(), json!({}));
     }
     to_raw(&all)

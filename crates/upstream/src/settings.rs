@@ -1,4 +1,4 @@
-//! What is configured about one server.
+//! The settings of one server.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,36 +8,35 @@ use std::time::Duration;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_wire::Era;
 
-/// One server.
+/// The settings of one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSettings {
-    /// Its name in this yard: the alias where there is one.
+    /// The name in this yard: the alias, if there is one.
     pub name: SourceName,
     pub enabled: bool,
     pub transport: TransportSettings,
-    /// Globs over raw names; everything where this is not said.
+    /// Globs over raw names. `None` enables all tools.
     pub enabled_tools: Option<Vec<String>>,
-    /// Globs over raw names; these win.
+    /// Globs over raw names. These take precedence.
     pub disabled_tools: Vec<String>,
-    /// Needed for everything that this server offers.
+    /// Permissions required for everything that this server offers.
     pub permissions: Vec<String>,
-    /// Needed beside those for the tools that a glob over raw names picks.
+    /// Additional permissions for the tools that match a glob over raw names.
     pub tool_permissions: BTreeMap<String, Vec<String>>,
-    /// The era of the protocol that it is spoken to in; found out by asking where this is not said.
+    /// The era of the protocol to use. `None` detects it.
     pub era: Option<Era>,
-    /// Whether clients share one session with it.
     pub sessions: SessionSharing,
-    /// How long it may take until it has connected and listed what it offers.
+    /// Timeout for connecting and reading the lists.
     pub start_timeout: Duration,
-    /// How long a call may be silent; progress starts the clock anew.
+    /// Idle timeout of a call. Progress restarts it.
     pub call_timeout: Duration,
-    /// Headers of our own callers that are handed on to it. None unless named.
+    /// Names of caller headers that are forwarded to the server.
     pub forward_headers: Vec<String>,
     pub auth: ServerAuthSettings,
 }
 
 impl ServerSettings {
-    /// A server with nothing out of the ordinary.
+    /// Creates settings with the defaults.
     pub fn new(name: SourceName, transport: TransportSettings) -> Self {
         Self {
             name,
@@ -60,11 +59,11 @@ impl ServerSettings {
 /// Whether clients share one session with a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SessionSharing {
-    /// They do until the server asks something that may be about several clients' calls. From then on clients that can
-    /// answer have private sessions.
+    /// Clients share a session until the server asks a question that may be about the calls of
+    /// several clients. From then on, clients that can answer get private sessions.
     #[default]
     Auto,
-    /// They always do.
+    /// Clients always share one session.
     Shared,
     /// Each client has a private session.
     PerClient,
@@ -72,14 +71,13 @@ pub enum SessionSharing {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum TransportSettings {
-    /// A process of our own, spoken to over its standard streams.
+    /// A local process, connected through its standard streams.
     Command(CommandSettings),
     Url(UrlSettings),
 }
 
 impl TransportSettings {
-    /// The transport as it is called before there is a connection.
-    /// The program that downloads the server before it starts it, if it is started by such a one.
+    /// Returns the program that downloads the server before it starts it, if the command is one.
     pub(crate) fn downloader(&self) -> Option<&str> {
         const DOWNLOADERS: [&str; 10] =
             ["npx", "uvx", "bunx", "pnpx", "pnpm", "yarn", "npm", "uv", "docker", "podman"];
@@ -92,6 +90,7 @@ impl TransportSettings {
         matches!(self, Self::Command(_))
     }
 
+    /// Returns the name of the transport, for use before a connection exists.
     pub(crate) fn transport_name(&self) -> &'static str {
         match self {
             Self::Command(_) => "stdio",
@@ -105,22 +104,22 @@ impl TransportSettings {
 pub struct CommandSettings {
     pub program: String,
     pub args: Vec<String>,
-    /// Added to what it inherits.
+    /// Variables in addition to the inherited ones.
     pub env: BTreeMap<String, Secret>,
     pub cwd: Option<PathBuf>,
     pub inherit: EnvInheritance,
 }
 
-/// What of the environment of this process a server's process is given.
+/// Which environment variables of this process a server process inherits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EnvInheritance {
-    /// What programs need to run, and nothing that may be a secret.
+    /// Variables that programs need to run, and none that may be a secret.
     #[default]
     AllowList,
     Everything,
 }
 
-/// Arguments may hold secrets, so they are not shown.
+/// Omits the arguments, which may contain secrets.
 impl fmt::Debug for CommandSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CommandSettings").field("program", &self.program).finish_non_exhaustive()
@@ -134,27 +133,27 @@ pub struct UrlSettings {
     pub kind: UrlKind,
 }
 
-/// An address may hold secrets, so it is not shown.
+/// Omits the URL and the headers, which may contain secrets.
 impl fmt::Debug for UrlSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UrlSettings").field("kind", &self.kind).finish_non_exhaustive()
     }
 }
 
-/// Which transport is behind an address.
+/// The transport behind a URL.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UrlKind {
-    /// Streamable HTTP, and the old one where that fails.
+    /// Streamable HTTP, with HTTP+SSE as the fallback.
     #[default]
     Any,
-    /// The old HTTP+SSE transport.
+    /// The legacy HTTP+SSE transport.
     LegacySse,
 }
 
-/// How we prove who we are to a server, beside static headers.
+/// How the yard authenticates with a server, besides static headers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum ServerAuthSettings {
-    /// Only if the server asks: OAuth, with what it says about itself.
+    /// OAuth with discovery, if the server sends a challenge.
     #[default]
     OnChallenge,
     Bearer(Secret),
@@ -166,8 +165,8 @@ pub struct OAuthSettings {
     pub client_id: Option<String>,
     pub client_secret: Option<Secret>,
     pub scopes: Vec<String>,
-    /// The loopback port of the callback; a free one where this is not said.
+    /// The loopback port of the callback. `None` selects a free port.
     pub callback_port: Option<u16>,
-    /// No person is asked: the client's own credentials are enough.
+    /// Whether to use the client credentials grant, which needs no user.
     pub client_credentials: bool,
 }

@@ -1,5 +1,6 @@
-//! Which clients share the connection to one server, and which need private sessions. `auto` starts with everybody on the
-//! shared connection and learns from what the server asks; it never guesses what state a server keeps.
+//! Which clients share the connection to one server, and which need private sessions. `auto` starts
+//! with all clients on the shared connection and adapts to the requests of the server. It never
+//! guesses what state a server keeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -11,12 +12,12 @@ use crate::connection::LiveConnection;
 use crate::in_flight::InFlightCall;
 use crate::settings::{ServerSettings, SessionSharing};
 
-/// How the clients of one server share it, as long as the process runs.
+/// How the clients of one server share its connection, for the lifetime of the process.
 #[derive(Debug)]
 pub(crate) struct SharingState {
     server: SourceName,
     mode: SessionSharing,
-    /// The kinds of questions, as bits, that clients who can answer them are asked in private sessions.
+    /// A bit set of question kinds. Clients that support one of them get a private session.
     private_kinds: AtomicU8,
 }
 
@@ -26,40 +27,42 @@ impl SharingState {
         Self { server: settings.name.clone(), mode: settings.sessions, private_kinds }
     }
 
-    /// What the shared connection says that its client can be asked: everything, because some client can be.
+    /// Returns the capabilities declared on the shared connection: all of them, because some client
+    /// may have them.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         ClientCapabilities { elicit_form: true, elicit_url: true, sample: true, roots: true, log_level: None }
     }
 
-    /// Whether the client of this call has a private session with the server.
+    /// Returns whether the client of this call needs a private session.
     pub(crate) fn needs_private_session(&self, shared: &LiveConnection, call: &SourceCall) -> bool {
         match self.mode {
             SessionSharing::Shared => false,
-            // Over modern HTTP there are no sessions.
+            // Modern HTTP has no sessions.
             SessionSharing::PerClient => !shared.is_modern() || matches!(*shared.client, McpClient::Stdio(_)),
-            // A modern server asks in its answers, so whose question it is is always clear.
+            // A modern server asks in its results, so the client is always unambiguous.
             SessionSharing::Auto => !shared.is_modern() && self.client_needs_private_session(call),
         }
     }
 
     fn client_needs_private_session(&self, call: &SourceCall) -> bool {
         let private = self.private_kinds.load(Ordering::Relaxed);
-        // A session that can be asked in some calls is used by all calls of its client, so that all see the same state.
+        // If a client can be asked in some calls, all its calls use the private session, so that
+        // all of them see the same state.
         let session = call.record.context.client_session.as_ref();
-        let abilities = session.map_or(call.client.capabilities(), |session| session.capabilities());
-        private != 0 && KINDS.into_iter().any(|kind| private & bit(kind) != 0 && abilities.supports(kind))
+        let capabilities = session.map_or(call.client.capabilities(), |session| session.capabilities());
+        private != 0 && KINDS.into_iter().any(|kind| private & bit(kind) != 0 && capabilities.supports(kind))
     }
 
-    /// From now on clients that can answer this kind of question have private sessions.
+    /// Gives private sessions to clients that can answer this kind of question, from now on.
     pub(crate) fn require_private_sessions(&self, kind: QuestionKind) {
         let before = self.private_kinds.fetch_or(bit(kind), Ordering::Relaxed);
         if self.mode == SessionSharing::Auto && before & bit(kind) == 0 {
             let (server, kind) = (&self.server, kind_label(kind));
-            tracing::info!(%server, kind, "clients that can answer get private sessions");
+            tracing::info!(%server, kind, "using private sessions for clients that can answer questions");
         }
     }
 
-    /// The server has asked something that may be about any of these calls: they end, and say why.
+    /// Aborts the calls that an ambiguous question of the server may be about.
     pub(crate) fn abort_ambiguous_calls(
         &self,
         kind: QuestionKind,
@@ -70,16 +73,16 @@ impl SharingState {
         let server = &self.server;
         for flight in calls {
             let message = format!(
-                "{server} sent {method} while it was working on calls of several clients, so it is not clear \
-                 which client it asks; the call was ended, and may have had effects"
+                "{server} sent {method} while calls of several clients were in flight, and it is not clear \
+                 which client it is for; the call was aborted and may have had side effects"
             );
-            let next = match self.mode {
+            let suggestion = match self.mode {
                 SessionSharing::Shared => format!("set `sessions = \"per-client\"` for {server}"),
                 SessionSharing::Auto | SessionSharing::PerClient => {
-                    format!("call again: from now on this client has a session of its own with {server}")
+                    format!("repeat the call: from now on this client has a private session with {server}")
                 }
             };
-            flight.abort(HubError::new(ErrorKind::ToolFailed, message).with_suggestion(next));
+            flight.abort(HubError::new(ErrorKind::ToolFailed, message).with_suggestion(suggestion));
         }
     }
 }

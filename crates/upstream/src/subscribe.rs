@@ -1,4 +1,4 @@
-//! Subscriptions at a server, kept in step with what the yard has subscriptions to, for as long as one connection lives.
+//! Synchronizes the subscriptions of the yard with a server, for the lifetime of one connection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,12 +12,14 @@ use toolyard_wire::WireError;
 use crate::connection::LiveConnection;
 use crate::upstream::UpstreamState;
 
-/// A modern server is asked to listen to something else at most this often: every change is a new request.
+/// The minimum interval between two listen requests to a modern server. Every change of the
+/// subscriptions is a new request.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// How long after a server ended a subscription it is asked again.
+/// Delay before a subscription that the server ended is requested again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Asks to hear of changes: of lists always, of resources as long as there are subscriptions. Never ends by itself.
+/// Subscribes to list changes, and to updates of the resources that the yard has subscriptions to.
+/// Never returns.
 pub(crate) async fn keep_subscribed(inner: &Arc<UpstreamState>, live: &Arc<LiveConnection>) {
     if live.is_modern() {
         listen_for_changes(inner, live).await
@@ -30,20 +32,21 @@ fn subscribed_uris(inner: &UpstreamState) -> BTreeSet<String> {
     inner.subscriptions.lock().clone()
 }
 
-/// The modern era: one request that names everything, made again when that changes.
+/// Handles the modern era: one request lists all subscriptions and is repeated when they change.
 async fn listen_for_changes(inner: &UpstreamState, live: &LiveConnection) {
     loop {
-        let (asked, since) = (subscribed_uris(inner), Instant::now());
+        let (requested, since) = (subscribed_uris(inner), Instant::now());
         let mut params = Object::default();
         let filter = json!({
             "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true,
-            "resourceSubscriptions": asked,
+            "resourceSubscriptions": requested,
         });
         params.set("notifications", to_raw(&filter));
         let listening = live.request("subscriptions/listen", params);
         let changed = async {
-            // What came and went meanwhile is no reason to ask again, and the old request stays open until then.
-            while subscribed_uris(inner) == asked {
+            // A subscription that was added and removed in the meantime needs no new request. The
+            // old request stays open until the next one.
+            while subscribed_uris(inner) == requested {
                 inner.subscriptions_changed.notified().await;
                 tokio::time::sleep_until(since + BETWEEN).await;
             }
@@ -51,7 +54,7 @@ async fn listen_for_changes(inner: &UpstreamState, live: &LiveConnection) {
         tokio::select! {
             ended = listening => {
                 let rejected = matches!(ended, Err(WireError::Rpc(_)));
-                // A server without subscriptions is asked again only when there is something new to ask.
+                // A server that rejects subscriptions is asked again only when they change.
                 if rejected { inner.subscriptions_changed.notified().await } else { tokio::time::sleep(AGAIN).await }
             }
             () = changed => {}
@@ -59,19 +62,19 @@ async fn listen_for_changes(inner: &UpstreamState, live: &LiveConnection) {
     }
 }
 
-/// The legacy era: one request for each resource, and one when nobody wants to hear of it any more.
+/// Handles the legacy era: one request to subscribe to each resource, and one to unsubscribe.
 async fn sync_subscriptions(inner: &UpstreamState, live: &LiveConnection) {
-    let mut asked = BTreeSet::new();
+    let mut subscribed = BTreeSet::new();
     loop {
-        let wanted = subscribed_uris(inner);
-        for uri in asked.difference(&wanted) {
+        let target = subscribed_uris(inner);
+        for uri in subscribed.difference(&target) {
             send_subscription(inner, live, "resources/unsubscribe", uri).await;
         }
-        for uri in wanted.difference(&asked) {
+        for uri in target.difference(&subscribed) {
             send_subscription(inner, live, "resources/subscribe", uri).await;
         }
-        let unchanged = asked == wanted;
-        asked = wanted;
+        let unchanged = subscribed == target;
+        subscribed = target;
         if unchanged {
             inner.subscriptions_changed.notified().await;
         }
@@ -82,6 +85,6 @@ async fn send_subscription(inner: &UpstreamState, live: &LiveConnection, method:
     let mut params = Object::default();
     params.set("uri", to_raw(uri));
     if let Err(failure) = live.request(method, params).await {
-        tracing::debug!(server = %inner.settings.name, uri, %failure, method, "the subscription was refused");
+        tracing::debug!(server = %inner.settings.name, uri, %failure, method, "subscription request failed");
     }
 }

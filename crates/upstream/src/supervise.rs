@@ -1,4 +1,5 @@
-//! The life of one connection after another: connect, list, attend, and when it breaks, back off and come back.
+//! Supervision of the connection to one server: connect, list, watch, and reconnect with backoff
+//! after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,36 +18,37 @@ use crate::question::{QuestionRouting, answer_questions};
 use crate::subscribe::keep_subscribed;
 use crate::upstream::{ConnectionRole, UpstreamState};
 
-/// Several changes in a row are one: lists are read again once it has been quiet for this long.
+/// Debounce interval for list changes: lists are read again once no further change has been
+/// announced for this long.
 const QUIET: Duration = Duration::from_millis(50);
-/// A server that never is quiet is listed anyway after this long.
+/// Upper limit of the debounce, for servers that announce changes continuously.
 const NEVER_QUIET: Duration = Duration::from_secs(1);
-/// How often a server that says nothing is asked whether it is there, and how long it may take to say so.
+/// Ping interval, and the timeout for the response.
 const PING: Duration = Duration::from_secs(30);
 const PONG: Duration = Duration::from_secs(20);
-/// How long a failed server is left alone before it is tried again: twice as long each time, up to the longest.
+/// Reconnect backoff: doubles after each failure, up to the maximum.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
     Reconnect,
-    /// Disconnect, and wait until told otherwise.
+    /// Disconnect, and stay disconnected until the next command.
     Disable,
     Stop,
 }
 
-/// Why a connection is given up.
+/// Why a connection ended.
 enum DisconnectReason {
     Broken(String),
-    /// The server is there but does not know our session any more.
+    /// The server is reachable but no longer knows the session.
     SessionLost,
     Command(Command),
 }
 
 pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Receiver<Command>) {
     let mut wait = FIRST_WAIT;
-    let mut known = inner.settings.era;
+    let mut known_era = inner.settings.era;
     let mut disabled = !inner.settings.enabled;
     loop {
         if std::mem::take(&mut disabled) {
@@ -56,9 +58,9 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
             }
         }
         inner.set_status(SourceStatus::new(SourceState::Starting, false));
-        let began = tokio::select! {
-            began = connect_with_auth(&inner, known) => began,
-            told = commands.recv() => match told {
+        let connected = tokio::select! {
+            connected = connect_with_auth(&inner, known_era) => connected,
+            command = commands.recv() => match command {
                 Some(Command::Reconnect) => continue,
                 Some(Command::Disable) => {
                     disabled = true;
@@ -67,66 +69,64 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
                 Some(Command::Stop) | None => return set_stopped(&inner),
             },
         };
-        let refused = match began {
-            Ok((live, heard)) => {
+        let error = match connected {
+            Ok((live, notifications)) => {
                 wait = FIRST_WAIT;
-                known = Some(live.server.version.era());
-                let over = watch_connection(&inner, &live, heard, &mut commands).await;
+                known_era = Some(live.server.version.era());
+                let reason = watch_connection(&inner, &live, notifications, &mut commands).await;
                 let stderr = live.stderr();
                 inner.live.store(None);
-                match over {
+                match reason {
                     DisconnectReason::Command(_) => {
                         tokio::join!(inner.private_sessions.close_all(), close_connection(live));
                     }
-                    // Private sessions are connections of their own: they notice themselves whether they are affected.
+                    // Private sessions are separate connections and detect failures on their own.
                     DisconnectReason::Broken(_) | DisconnectReason::SessionLost => {
                         close_connection(live).await
                     }
                 }
-                match over {
+                match reason {
                     DisconnectReason::Command(Command::Stop) => return set_stopped(&inner),
                     DisconnectReason::Command(Command::Disable) => {
                         disabled = true;
                         continue;
                     }
                     DisconnectReason::Command(Command::Reconnect) | DisconnectReason::SessionLost => continue,
-                    DisconnectReason::Broken(why) => ConnectError { stderr, ..ConnectError::new(why) },
+                    DisconnectReason::Broken(reason) => ConnectError { stderr, ..ConnectError::new(reason) },
                 }
             }
-            Err(refused) if inner.role == ConnectionRole::LegacySide && !inner.was_ready() => {
-                tracing::debug!(server = %inner.settings.name, reason = refused.reason, "no legacy side");
+            Err(error) if inner.role == ConnectionRole::LegacySide && !inner.was_ready() => {
+                tracing::debug!(server = %inner.settings.name, reason = error.reason, "no legacy side");
                 return inner.set_status(SourceStatus::new(SourceState::Failed, true));
             }
-            Err(refused) => refused,
+            Err(error) => error,
         };
         let retry_at = Instant::now() + jittered(wait);
-        let state = if refused.requires_user_action {
-            SourceState::NeedsAuthorization
-        } else {
-            SourceState::Retrying
-        };
-        tracing::warn!(server = %inner.settings.name, reason = refused.reason, "not connected");
+        let state =
+            if error.requires_user_action { SourceState::NeedsAuthorization } else { SourceState::Retrying };
+        let withheld = error.withheld_note();
+        tracing::warn!(server = %inner.settings.name, reason = error.reason, withheld, "not connected");
         inner.set_status(SourceStatus {
-            suggestion: refused.suggestion(&inner.settings),
-            reason: Some(refused.reason),
-            stderr: refused.stderr,
-            retry_at: (!refused.requires_user_action).then_some(retry_at),
+            suggestion: error.suggestion(&inner.settings),
+            reason: Some(error.reason),
+            stderr: error.stderr,
+            retry_at: (!error.requires_user_action).then_some(retry_at),
             transport: Some(inner.settings.transport.transport_name()),
             authorization: inner.auth_status_or_unsupported(state).await,
             ..SourceStatus::new(state, true)
         });
         wait = (wait * 2).min(LONGEST_WAIT);
-        let told = match refused.requires_user_action {
-            // Trying again changes nothing until somebody logs in.
+        let command = match error.requires_user_action {
+            // A retry is pointless until a user logs in.
             true => tokio::select! {
-                told = commands.recv() => told,
+                command = commands.recv() => command,
                 () = inner.authorizer.wait_for_login() => Some(Command::Reconnect),
             },
             false => {
                 tokio::time::timeout_at(retry_at, commands.recv()).await.unwrap_or(Some(Command::Reconnect))
             }
         };
-        match told {
+        match command {
             Some(Command::Reconnect) => {}
             Some(Command::Disable) => disabled = true,
             Some(Command::Stop) | None => return set_stopped(&inner),
@@ -134,14 +134,14 @@ pub(crate) async fn supervise(inner: Arc<UpstreamState>, mut commands: mpsc::Rec
     }
 }
 
-/// Offers nothing until somebody wants it again.
+/// Publishes an empty offer and waits for a command other than [`Command::Disable`].
 async fn wait_while_disabled(inner: &UpstreamState, commands: &mut mpsc::Receiver<Command>) -> Command {
     inner.set_offer(SourceOffer::default(), HeaderSchemas::new());
     inner.set_status(SourceStatus::new(SourceState::Disabled, true));
     loop {
         match commands.recv().await.unwrap_or(Command::Stop) {
             Command::Disable => {}
-            told => return told,
+            command => return command,
         }
     }
 }
@@ -150,7 +150,7 @@ fn set_stopped(inner: &UpstreamState) {
     inner.set_status(SourceStatus::new(SourceState::Disabled, true));
 }
 
-/// Between three quarters and five quarters of it, so that many do not come back at the same moment.
+/// Returns 75 % to 125 % of the wait, so that many servers do not reconnect at the same moment.
 fn jittered(wait: Duration) -> Duration {
     let nanos =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
@@ -159,55 +159,53 @@ fn jittered(wait: Duration) -> Duration {
 
 async fn connect_with_auth(
     inner: &UpstreamState,
-    known: Option<Era>,
+    known_era: Option<Era>,
 ) -> Result<(Arc<LiveConnection>, ServerNotifications), ConnectError> {
-    let time = inner.settings.start_timeout;
-    let slow = || ConnectError::timed_out(&inner.settings);
-    let mut tries = 0;
+    let limit = inner.settings.start_timeout;
+    let timed_out = || ConnectError::timed_out(&inner.settings);
+    let mut attempts = 0;
     loop {
-        let seen = inner.authorizer.token_generation();
-        let began = tokio::time::timeout(time, connect_and_list(inner, known)).await;
-        let refused = match began.unwrap_or_else(|_| Err(slow())) {
-            Ok(begun) => return Ok(begun),
-            Err(refused) => refused,
+        let generation = inner.authorizer.token_generation();
+        let connected = tokio::time::timeout(limit, connect_and_list(inner, known_era)).await;
+        let error = match connected.unwrap_or_else(|_| Err(timed_out())) {
+            Ok(connected) => return Ok(connected),
+            Err(error) => error,
         };
-        // What a person takes to log in is not the server's time.
-        authorize_retry(&inner.authorizer, &inner.settings, refused, seen, &mut tries).await?;
+        // The start timeout does not include the time that a user takes to log in.
+        authorize_retry(&inner.authorizer, &inner.settings, error, generation, &mut attempts).await?;
     }
 }
 
 async fn connect_and_list(
     inner: &UpstreamState,
-    known: Option<Era>,
+    known_era: Option<Era>,
 ) -> Result<(Arc<LiveConnection>, ServerNotifications), ConnectError> {
-    let (abilities, whom) = match &inner.dedicated_client {
-        Some(visitor) => (visitor.capabilities.clone(), QuestionRouting::Caller),
+    let (capabilities, routing) = match &inner.dedicated_client {
+        Some(client) => (client.capabilities.clone(), QuestionRouting::Caller),
         None => (inner.sharing.capabilities(), QuestionRouting::Shared(Arc::clone(&inner.sharing))),
     };
-    let met =
-        connect(&inner.common, &inner.settings, &inner.authorizer, &abilities, known, &inner.message_log)
-            .await;
-    let met = match (met, known) {
-        // It may have been replaced by one of the other era.
-        (Err(refused), Some(Era::Legacy)) if refused.challenge.is_none() && inner.settings.era.is_none() => {
-            tracing::debug!(reason = refused.reason, "trying both eras again");
-            connect(&inner.common, &inner.settings, &inner.authorizer, &abilities, None, &inner.message_log)
-                .await
+    let (common, settings, authorizer) = (&inner.common, &inner.settings, &inner.authorizer);
+    let connected = connect(common, settings, authorizer, &capabilities, known_era, &inner.message_log).await;
+    let connected = match (connected, known_era) {
+        // The server may have been replaced by one of the other era.
+        (Err(error), Some(Era::Legacy)) if error.challenge.is_none() && settings.era.is_none() => {
+            tracing::debug!(reason = error.reason, "retrying with both eras");
+            connect(common, settings, authorizer, &capabilities, None, &inner.message_log).await
         }
-        (met, _) => met,
+        (connected, _) => connected,
     };
-    let (mut live, mut heard) = met?;
-    let (_, nothing) = mpsc::channel(1);
-    let questions = std::mem::replace(&mut heard.questions, nothing);
-    let answering = answer_questions(Arc::clone(&live.client), Arc::clone(&live.calls), whom, questions);
+    let (mut live, mut notifications) = connected?;
+    let (_, closed) = mpsc::channel(1);
+    let questions = std::mem::replace(&mut notifications.questions, closed);
+    let answering = answer_questions(Arc::clone(&live.client), Arc::clone(&live.calls), routing, questions);
     live.tasks.spawn(answering);
-    // Nobody waits for what it says unasked.
+    // Startup does not depend on the standing stream.
     drop(live.spawn_listener(inner.settings.name.as_str()));
     let (offer, mirrored) = read_offer(inner, &live)
         .await
         .map_err(|failure| ConnectError { stderr: live.stderr(), ..ConnectError::from(failure) })?;
-    if let (Some(child), Some(feed)) = (&live.child, inner.notifier()) {
-        child.forward_stderr(Arc::new(move |line: &str| feed.stderr(line)));
+    if let (Some(child), Some(notifier)) = (&live.child, inner.notifier()) {
+        child.forward_stderr(Arc::new(move |line: &str| notifier.stderr(line)));
     }
     let live = Arc::new(live);
     inner.live.store(Some(Arc::clone(&live)));
@@ -220,15 +218,15 @@ async fn connect_and_list(
         server_info: live.server.info.clone(),
         ..SourceStatus::new(SourceState::Ready, true)
     });
-    Ok((live, heard))
+    Ok((live, notifications))
 }
 
 async fn read_offer(
     inner: &UpstreamState,
     live: &LiveConnection,
 ) -> Result<(SourceOffer, HeaderSchemas), WireError> {
-    let wanted = inner.dedicated_client.as_ref().map(|visitor| visitor.lists.as_slice());
-    let mut offer = list::fetch_offer(live, &inner.settings, wanted.unwrap_or(&ServerListKind::ALL)).await?;
+    let lists = inner.dedicated_client.as_ref().map(|client| client.lists.as_slice());
+    let mut offer = list::fetch_offer(live, &inner.settings, lists.unwrap_or(&ServerListKind::ALL)).await?;
     let mut mirrored = HeaderSchemas::new();
     if live.is_modern() && matches!(*live.client, McpClient::StreamableHttp(_)) {
         mirrored = list::retain_mirrorable_tools(&mut offer, inner.settings.name.as_str());
@@ -236,11 +234,11 @@ async fn read_offer(
     Ok((offer, mirrored))
 }
 
-/// Stays with a connection until it is over.
+/// Watches a connection until it ends.
 async fn watch_connection(
     inner: &Arc<UpstreamState>,
     live: &Arc<LiveConnection>,
-    mut heard: ServerNotifications,
+    mut notifications: ServerNotifications,
     commands: &mut mpsc::Receiver<Command>,
 ) -> DisconnectReason {
     let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
@@ -248,45 +246,47 @@ async fn watch_connection(
     tokio::pin!(subscription);
     loop {
         tokio::select! {
-            why = live.client.closed() => return DisconnectReason::Broken(why),
+            reason = live.client.closed() => return DisconnectReason::Broken(reason),
             () = inner.session_lost.notified() => return DisconnectReason::SessionLost,
             command = commands.recv() => return DisconnectReason::Command(command.unwrap_or(Command::Stop)),
             () = &mut subscription => {}
-            Some(uri) = heard.updated_resources.recv() => inner.resource_updated(&uri),
-            () = heard.lists_changed.notified() => {
-                if let Some(over) = run_until_command(commands, refresh_offer(inner, live, &heard)).await {
-                    return over;
+            Some(uri) = notifications.updated_resources.recv() => inner.resource_updated(&uri),
+            () = notifications.lists_changed.notified() => {
+                let refresh = refresh_offer(inner, live, &notifications);
+                if let Some(reason) = run_until_command(commands, refresh).await {
+                    return reason;
                 }
             }
             _ = ping.tick() => {
                 inner.private_sessions.sweep();
-                if let Some(over) = run_until_command(commands, check_alive(live)).await {
-                    return over;
+                if let Some(reason) = run_until_command(commands, check_alive(live)).await {
+                    return reason;
                 }
             }
         }
     }
 }
 
-/// Does something that the server may take long for. A command that comes meanwhile, such as to stop, ends it.
+/// Runs work that may take the server a long time. A command that arrives in the meantime, such as
+/// [`Command::Stop`], ends it.
 async fn run_until_command(
     commands: &mut mpsc::Receiver<Command>,
     work: impl Future<Output = Option<DisconnectReason>>,
 ) -> Option<DisconnectReason> {
     tokio::select! {
-        over = work => over,
+        reason = work => reason,
         command = commands.recv() => Some(DisconnectReason::Command(command.unwrap_or(Command::Stop))),
     }
 }
 
-/// Reads the lists again. If that fails, what was offered before stays, and the status says why.
+/// Reads the lists again. If that fails, the previous offer stays and the status gets a warning.
 async fn refresh_offer(
     inner: &Arc<UpstreamState>,
     live: &LiveConnection,
-    heard: &ServerNotifications,
+    notifications: &ServerNotifications,
 ) -> Option<DisconnectReason> {
-    wait_for_quiet(heard).await;
-    let why = match tokio::time::timeout(inner.settings.start_timeout, read_offer(inner, live)).await {
+    wait_for_quiet(notifications).await;
+    let reason = match tokio::time::timeout(inner.settings.start_timeout, read_offer(inner, live)).await {
         Ok(Ok((offer, mirrored))) => {
             inner.set_warning(None);
             inner.set_offer(offer, mirrored);
@@ -296,9 +296,8 @@ async fn refresh_offer(
         Ok(Err(failure)) => short_reason(&failure),
         Err(_) => ConnectError::timed_out(&inner.settings).reason,
     };
-    tracing::warn!(server = %inner.settings.name, reason = why, "cannot list again");
-    inner
-        .set_warning(Some(format!("its lists are out of date, because they cannot be read again: it {why}")));
+    tracing::warn!(server = %inner.settings.name, reason, "cannot refresh the lists");
+    inner.set_warning(Some(format!("the lists are out of date: refreshing them failed: {reason}")));
     None
 }
 
@@ -307,19 +306,21 @@ async fn check_alive(live: &LiveConnection) -> Option<DisconnectReason> {
         Ok(Ok(())) => None,
         Ok(Err(WireError::SessionGone)) => Some(DisconnectReason::SessionLost),
         Ok(Err(failure)) => Some(DisconnectReason::Broken(ConnectError::from(failure).reason)),
-        Err(_) => Some(DisconnectReason::Broken("it does not answer any more".to_owned())),
+        Err(_) => {
+            Some(DisconnectReason::Broken(format!("no response to a ping within {} s", PONG.as_secs())))
+        }
     }
 }
 
-/// Waits until no further change has been announced for a moment.
-async fn wait_for_quiet(heard: &ServerNotifications) {
+/// Waits until no further change has been announced for [`QUIET`].
+async fn wait_for_quiet(notifications: &ServerNotifications) {
     let latest = Instant::now() + NEVER_QUIET;
-    while Instant::now() < latest && tokio::time::timeout(QUIET, heard.lists_changed.notified()).await.is_ok()
-    {
-    }
+    while Instant::now() < latest
+        && tokio::time::timeout(QUIET, notifications.lists_changed.notified()).await.is_ok()
+    {}
 }
 
-/// Asks a server whether it is there. An error from it is an answer too.
+/// Pings the server. An error response also proves that it is alive.
 async fn send_ping(live: &LiveConnection) -> Result<(), WireError> {
     let method = if live.is_modern() { "server/discover" } else { "ping" };
     match live.request(method, Object::default()).await {
@@ -328,7 +329,7 @@ async fn send_ping(live: &LiveConnection) -> Result<(), WireError> {
     }
 }
 
-/// Ends a session politely, then what was started for it.
+/// Ends the session, then stops the process that was started for it.
 async fn close_connection(live: Arc<LiveConnection>) {
     if let McpClient::StreamableHttp(post) = &*live.client {
         let _ = tokio::time::timeout(Duration::from_secs(3), post.end_session()).await;

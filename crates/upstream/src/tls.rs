@@ -1,6 +1,6 @@
-//! Whom we trust when a connection is encrypted: whoever the system trusts. Reading who that is takes longer than all the
-//! rest of a start, and most yards never need it, so it is read when the first server shows its certificate, once for
-//! everybody who shares the configuration.
+//! TLS configuration that trusts the certificates that the system trusts. Loading these takes
+//! longer than the rest of the startup, and most yards never need them, so they are loaded when the
+//! first server presents its certificate, once for all users of the configuration.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,9 +10,10 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 use rustls_platform_verifier::Verifier;
 
-/// TLS for connections that we open. The provider of cryptography is chosen here, once for the process.
+/// Returns the TLS configuration for outbound connections. Selects the cryptography provider of the
+/// process.
 pub fn tls_config() -> ClientConfig {
-    // Somebody may have chosen it already, which is just as well.
+    // Fails if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = ClientConfig::builder();
     let provider = Arc::clone(config.crypto_provider());
@@ -22,7 +23,7 @@ pub fn tls_config() -> ClientConfig {
     config
 }
 
-/// The system's word on certificates.
+/// A verifier that uses the certificates trusted by the system.
 #[derive(Debug)]
 struct SystemVerifier {
     provider: Arc<CryptoProvider>,
@@ -30,7 +31,8 @@ struct SystemVerifier {
 }
 
 impl SystemVerifier {
-    /// A system that trusts nobody may learn to: a failure is not kept.
+    /// Returns the verifier, loading it on first use. A failure is not cached, because the system
+    /// may get certificates later.
     fn verifier(&self) -> Result<&Verifier, Error> {
         if let Some(verifier) = self.read.get() {
             return Ok(verifier);

@@ -30,10 +30,10 @@ use crate::settings::ServerSettings;
 use crate::sharing::SharingState;
 use crate::supervise::{Command, supervise};
 
-/// How many commands to a supervisor may wait.
+/// The capacity of a supervisor's command queue.
 const COMMANDS: usize = 8;
 
-/// One server: it is connected to, supervised and called for as long as this lives.
+/// An MCP server that is connected and supervised as long as this value exists.
 #[derive(Debug)]
 pub struct Upstream {
     inner: Arc<UpstreamState>,
@@ -42,21 +42,20 @@ pub struct Upstream {
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// One client that has a server to itself for a while.
+/// A client that does not share its connection to a server.
 #[derive(Debug, Clone)]
 pub struct DedicatedClient {
-    /// What it can be asked.
     pub capabilities: ClientCapabilities,
-    /// What it wants to see; the rest is not asked for.
+    /// The lists to read.
     pub lists: Vec<ServerListKind>,
 }
 
-/// What the source and its supervisor share.
+/// The state shared by the source and its supervisor.
 #[derive(Debug)]
 pub(crate) struct UpstreamState {
     pub(crate) common: UpstreamContext,
     pub(crate) settings: ServerSettings,
-    /// The only client of this connection; without one, all clients share it.
+    /// The only client of this connection. If `None`, all clients share it.
     pub(crate) dedicated_client: Option<DedicatedClient>,
     pub(crate) authorizer: Arc<Authorizer>,
     pub(crate) live: ArcSwapOption<LiveConnection>,
@@ -65,48 +64,50 @@ pub(crate) struct UpstreamState {
     pub(crate) sharing: Arc<SharingState>,
     pub(crate) message_log: Arc<MessageLog>,
     pub(crate) published: PublishedSource,
-    /// The login that is under way, if one is.
+    /// The login in progress, if any.
     pub(crate) login: tokio::sync::Mutex<Option<PendingLogin>>,
     /// Resources that the yard has subscriptions to.
     pub(crate) subscriptions: Mutex<BTreeSet<String>>,
     pub(crate) subscriptions_changed: Notify,
-    /// A call found out that the session is gone.
+    /// Notified when a call finds that the session is gone.
     pub(crate) session_lost: Notify,
     pub(crate) role: ConnectionRole,
     was_ready: AtomicBool,
 }
 
-/// Which of the conversations with a server this is.
+/// The role of a connection to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionRole {
-    /// The one that is always there.
+    /// The main connection, which is always open.
     Main,
-    /// That of the legacy era beside it. It is given up if it does not work the first time.
+    /// The additional connection of the legacy era. It is abandoned if the first attempt fails.
     LegacySide,
 }
 
 impl Upstream {
-    /// Begins to connect in the background. Must be called inside a runtime.
+    /// Starts connecting in the background. Must be called inside a runtime.
     pub fn start(settings: ServerSettings, common: UpstreamContext) -> Arc<Self> {
         Self::start_main(settings, common, None)
     }
 
-    /// The same for one client alone. It can be asked on this very connection, so that it never needs another.
+    /// Starts connecting for one client. All questions on this connection go to that client, so it
+    /// never needs a private session.
     pub fn start_dedicated(
         settings: ServerSettings,
         common: UpstreamContext,
-        visitor: DedicatedClient,
+        client: DedicatedClient,
     ) -> Arc<Self> {
-        Self::start_main(settings, common, Some(visitor))
+        Self::start_main(settings, common, Some(client))
     }
 
-    /// The legacy side of a server that is spoken to in the modern era: the same credentials, the same transcript.
+    /// Starts the legacy side of a server that is connected in the modern era. Both share the
+    /// credentials and the transcript.
     pub(crate) fn start_legacy_side(settings: ServerSettings, modern: &UpstreamState) -> Arc<Self> {
-        let (authoriser, tape) = (Arc::clone(&modern.authorizer), Arc::clone(&modern.message_log));
-        let side =
-            Self::spawn(settings, modern.common.clone(), None, ConnectionRole::LegacySide, authoriser, tape);
-        if let Some(feed) = modern.notifier() {
-            side.attach(feed);
+        let (authorizer, message_log) = (Arc::clone(&modern.authorizer), Arc::clone(&modern.message_log));
+        let (common, role) = (modern.common.clone(), ConnectionRole::LegacySide);
+        let side = Self::spawn(settings, common, None, role, authorizer, message_log);
+        if let Some(notifier) = modern.notifier() {
+            side.attach(notifier);
         }
         if side.inner.settings.transport.is_command() {
             *side.inner.lock_subscriptions() = modern.lock_subscriptions().clone();
@@ -117,32 +118,32 @@ impl Upstream {
     fn start_main(
         settings: ServerSettings,
         common: UpstreamContext,
-        visitor: Option<DedicatedClient>,
+        client: Option<DedicatedClient>,
     ) -> Arc<Self> {
-        let authoriser = Authorizer::new(&settings, &common.auth);
-        Self::spawn(settings, common, visitor, ConnectionRole::Main, authoriser, Arc::default())
+        let authorizer = Authorizer::new(&settings, &common.auth);
+        Self::spawn(settings, common, client, ConnectionRole::Main, authorizer, Arc::default())
     }
 
     fn spawn(
         settings: ServerSettings,
         common: UpstreamContext,
-        visitor: Option<DedicatedClient>,
+        dedicated_client: Option<DedicatedClient>,
         role: ConnectionRole,
-        authoriser: Arc<Authorizer>,
-        tape: Arc<MessageLog>,
+        authorizer: Arc<Authorizer>,
+        message_log: Arc<MessageLog>,
     ) -> Arc<Self> {
         let state = if settings.enabled { SourceState::Starting } else { SourceState::Disabled };
         let inner = Arc::new(UpstreamState {
-            authorizer: authoriser,
+            authorizer,
             common,
-            dedicated_client: visitor,
+            dedicated_client,
             role,
             was_ready: AtomicBool::new(false),
             live: ArcSwapOption::empty(),
             mirrored: ArcSwap::default(),
             private_sessions: Arc::default(),
             sharing: Arc::new(SharingState::new(&settings)),
-            message_log: tape,
+            message_log,
             published: PublishedSource::new(SourceStatus::new(state, !settings.enabled)),
             login: tokio::sync::Mutex::default(),
             subscriptions: Mutex::default(),
@@ -164,23 +165,23 @@ impl Upstream {
         &self.inner.settings
     }
 
-    /// Connects anew, at once.
+    /// Reconnects immediately.
     pub fn reconnect(&self) {
         self.stop_legacy_side();
         let _ = self.commands.try_send(Command::Reconnect);
     }
 
-    /// How we stand with this server.
+    /// Returns how the yard is authenticated with this server.
     pub async fn auth_status(&self) -> Result<AuthStatus, AuthError> {
         self.inner.auth_status(self.inner.status().state).await
     }
 
-    /// Whether a person could log in to it. Asks on the network.
+    /// Returns whether a user can log in to the server. Sends network requests.
     pub async fn offers_login(&self) -> bool {
         self.inner.authorizer.offers_login().await
     }
 
-    /// Ends the connection, and everything that was started for it.
+    /// Closes the connection and stops everything that was started for it.
     pub async fn stop(&self) {
         if let Some(legacy) = self.legacy.take() {
             legacy.stop_supervisor().await;
@@ -189,17 +190,19 @@ impl Upstream {
         self.inner.authorizer.wait_for_renewals().await;
     }
 
-    /// Has the legacy side end in the background; it is opened again when it is needed.
+    /// Stops the legacy side in the background. It is opened again when needed.
     fn stop_legacy_side(&self) {
         if let Some(legacy) = self.legacy.take() {
-            // A queue that is full has a command in it that ends the connection, too, or its supervisor is gone.
+            // If the queue is full, it already contains a command that ends the connection, or the
+            // supervisor is gone.
             let _ = legacy.commands.try_send(Command::Stop);
         }
     }
 
     async fn stop_supervisor(&self) {
         let _ = self.commands.send(Command::Stop).await;
-        // A login that nobody is asked about yet ends when the server answers, or does not in time.
+        // If the lock is taken, a login is still contacting the server and ends with its response
+        // or a timeout.
         if let Ok(mut login) = self.inner.login.try_lock() {
             login.take();
         }
@@ -209,12 +212,12 @@ impl Upstream {
         }
     }
 
-    /// Carries a call out in the era of its client.
+    /// Executes a call in the era of its client.
     async fn call_in_era(&self, call: SourceCall) -> Result<Outcome, HubError> {
         if call.record.context.era == ClientEra::Legacy && self.inner.role == ConnectionRole::Main {
-            // Which eras the server knows is clear once it is connected to; why it is not is said below.
+            // The era of the server is known once it is connected. An error is reported below.
             let _ = self.inner.shared_connection().await;
-            // Rare, and large: what it needs is not carried by every call.
+            // Boxed, because this future is large and rarely needed.
             if let Some(legacy) = Box::pin(self.legacy.get(&self.inner)).await {
                 return legacy.inner.call(call).await;
             }
@@ -228,19 +231,20 @@ impl UpstreamState {
         self.published.status()
     }
 
-    /// How we stand with a server in this state. One that is connected to and never asked has nothing to log in to.
+    /// Returns how the yard is authenticated with a server in this state. A server that is ready
+    /// without a challenge does not support login.
     async fn auth_status(&self, state: SourceState) -> Result<AuthStatus, AuthError> {
         let status = self.authorizer.status().await?;
-        let unasked = status == AuthStatus::NotLoggedIn && state == SourceState::Ready;
-        Ok(if unasked { AuthStatus::Unsupported } else { status })
+        let unchallenged = status == AuthStatus::NotLoggedIn && state == SourceState::Ready;
+        Ok(if unchallenged { AuthStatus::Unsupported } else { status })
     }
 
-    /// The same, where what was kept of it can be read.
+    /// Like [`Self::auth_status`], with `Unsupported` if the stored credentials cannot be read.
     pub(crate) async fn auth_status_or_unsupported(&self, state: SourceState) -> AuthStatus {
         self.auth_status(state).await.unwrap_or(AuthStatus::Unsupported)
     }
 
-    /// Changes the status and tells whoever watches.
+    /// Sets the status and notifies its observers.
     pub(crate) fn set_status(&self, status: SourceStatus) {
         if status.state == SourceState::Ready {
             self.was_ready.store(true, Ordering::Relaxed);
@@ -248,7 +252,7 @@ impl UpstreamState {
         self.published.set_status(status);
     }
 
-    /// Says in the status what is odd about a server that is connected, or that nothing is.
+    /// Sets or clears the warning in the status of a connected server.
     pub(crate) fn set_warning(&self, warning: Option<String>) {
         let status = self.status();
         let warnings: Vec<String> = warning.into_iter().collect();
@@ -272,12 +276,12 @@ impl UpstreamState {
         }
     }
 
-    /// Whether it has ever been connected to.
+    /// Returns whether the server has ever been ready.
     pub(crate) fn was_ready(&self) -> bool {
         self.was_ready.load(Ordering::Relaxed)
     }
 
-    /// Waits until it is connected, or is known not to be.
+    /// Waits until the first connection attempt has succeeded or failed.
     pub(crate) async fn wait_settled(&self) {
         let is_known = |status: &SourceStatus| {
             (status.startup_complete && status.state != SourceState::Starting).then_some(())
@@ -289,23 +293,24 @@ impl UpstreamState {
         self.subscriptions.lock()
     }
 
-    /// The shared connection; waits for it while it is being made for the first time.
+    /// Returns the shared connection. Waits for the first connection attempt.
     async fn shared_connection(&self) -> Result<Arc<LiveConnection>, HubError> {
-        let or_given_up = |status: &SourceStatus| match self.live.load_full() {
+        let connection_or_error = |status: &SourceStatus| match self.live.load_full() {
             Some(live) => Some(Ok(live)),
             None if status.state == SourceState::Starting && !status.startup_complete => None,
             None => Some(Err(self.unavailable_error(status))),
         };
-        self.published.wait_for(or_given_up).await
+        self.published.wait_for(connection_or_error).await
     }
 
     fn unavailable_error(&self, status: &SourceStatus) -> HubError {
         let name = &self.settings.name;
-        let reason = status.reason.as_deref().unwrap_or("it is not running");
-        let error =
-            HubError::new(ErrorKind::CannotConnect, format!("{name} is {}: {reason}", status.state.label()));
+        let reason = status.reason.as_deref().unwrap_or("not running");
+        let is = if status.state == SourceState::NeedsAuthorization { "" } else { "is " };
+        let message = format!("{name} {is}{}: {reason}", status.state.label());
+        let error = HubError::new(ErrorKind::CannotConnect, message);
         match status.state {
-            // The reason says what to do.
+            // The reason already says what to do.
             SourceState::NeedsAuthorization => error,
             SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
             _ => with_stderr(error, &status.stderr),
@@ -314,20 +319,20 @@ impl UpstreamState {
 
     async fn call(&self, call: SourceCall) -> Result<Outcome, HubError> {
         let mut challenged = false;
-        let mut gone = false;
-        // A session that is gone is opened once more, and a challenge is met once: neither time did the call reach
-        // anybody, so it may be sent again.
+        let mut reopened = false;
+        // A lost session is reopened once, and a challenge is answered once. In both cases the call
+        // was not executed, so it can be sent again.
         loop {
             self.authorizer.ensure_fresh().await;
-            let seen = self.authorizer.token_generation();
+            let generation = self.authorizer.token_generation();
             let shared = self.shared_connection().await?;
-            let own =
+            let private =
                 match self.dedicated_client.is_none() && self.sharing.needs_private_session(&shared, &call) {
-                    // Rare, and large: what it needs is not carried by every call.
+                    // Boxed, because this future is large and rarely needed.
                     true => Some(Box::pin(self.private_sessions.take(self, &shared, &call)).await?),
                     false => None,
                 };
-            let live = own.as_ref().and_then(SessionLease::live).unwrap_or(&shared);
+            let live = private.as_ref().and_then(SessionLease::live).unwrap_or(&shared);
             let mirrored = self.mirrored.load();
             let sender = CallSender { live, settings: &self.settings, mirrored: &mirrored };
             let error = match sender.send(&call).await {
@@ -338,7 +343,7 @@ impl UpstreamState {
                 match Challenge::from_error(failure) {
                     Some(_) if challenged => return Err(self.unauthorized_error(&AuthError::TokensRejected)),
                     Some(challenge) => {
-                        Box::pin(self.answer_challenge(&challenge, seen)).await?;
+                        Box::pin(self.answer_challenge(&challenge, generation)).await?;
                         challenged = true;
                         continue;
                     }
@@ -346,44 +351,46 @@ impl UpstreamState {
                 }
             }
             if let UpstreamError::Wire(WireError::SessionGone) = &error
-                && !gone
+                && !reopened
             {
-                gone = true;
-                match own {
-                    Some(own) => own.discard(),
+                reopened = true;
+                match private {
+                    Some(lease) => lease.discard(),
                     None => self.await_new_session(&shared).await,
                 }
                 continue;
             }
             let error = sender.hub_error(error, &call);
-            if let (ErrorKind::ConnectionLost, Some(own)) = (error.kind(), own) {
-                own.discard();
+            if let (ErrorKind::ConnectionLost, Some(lease)) = (error.kind(), private) {
+                lease.discard();
             }
             return Err(error);
         }
     }
 
-    async fn answer_challenge(&self, challenge: &Challenge, seen: u64) -> Result<(), HubError> {
+    async fn answer_challenge(&self, challenge: &Challenge, generation: u64) -> Result<(), HubError> {
         self.authorizer
-            .answer_challenge(challenge, seen)
+            .answer_challenge(challenge, generation)
             .await
             .map_err(|error| self.unauthorized_error(&error))
     }
 
     fn unauthorized_error(&self, error: &AuthError) -> HubError {
         let name = &self.settings.name;
-        let told = HubError::new(ErrorKind::CannotConnect, format!("{name} refuses the call: {error}"));
-        error.suggestion(name.as_str()).into_iter().fold(told, HubError::with_suggestion)
+        let message = format!("{name} rejected the call: {error}");
+        let hub_error = HubError::new(ErrorKind::CannotConnect, message);
+        error.suggestion(name.as_str()).into_iter().fold(hub_error, HubError::with_suggestion)
     }
 
-    /// Tells the supervisor that this session is gone, and waits until it has another or has given up.
-    async fn await_new_session(&self, gone: &Arc<LiveConnection>) {
+    /// Notifies the supervisor that this session is lost, and waits until it has reconnected or
+    /// failed.
+    async fn await_new_session(&self, lost: &Arc<LiveConnection>) {
         self.session_lost.notify_one();
-        let another = self.published.wait_for(|status| match self.live.load_full() {
-            Some(live) => (!Arc::ptr_eq(&live, gone)).then_some(()),
+        let reconnected = self.published.wait_for(|status| match self.live.load_full() {
+            Some(live) => (!Arc::ptr_eq(&live, lost)).then_some(()),
             None => (status.state != SourceState::Starting).then_some(()),
         });
-        let _ = tokio::time::timeout(self.settings.start_timeout, another).await;
+        let _ = tokio::time::timeout(self.settings.start_timeout, reconnected).await;
     }
 }
 
@@ -446,11 +453,11 @@ impl Source for Upstream {
         }
     }
 
-    fn manage(&self, order: SourceCommand) -> Result<(), ManageError> {
-        let command = match order {
+    fn manage(&self, command: SourceCommand) -> Result<(), ManageError> {
+        let command = match command {
             SourceCommand::Reconnect => Command::Reconnect,
             SourceCommand::Disable => Command::Disable,
-            // Whoever is connected already need not be torn away.
+            // An enabled server stays connected.
             SourceCommand::Enable if self.inner.status().state != SourceState::Disabled => return Ok(()),
             SourceCommand::Enable => Command::Reconnect,
         };
@@ -479,10 +486,10 @@ impl Source for Upstream {
     }
 }
 
-fn to_transcript_entry(taped: LoggedMessage) -> TranscriptEntry {
-    let direction = match taped.direction {
+fn to_transcript_entry(message: LoggedMessage) -> TranscriptEntry {
+    let direction = match message.direction {
         toolyard_wire::WireDirection::ToServer => TranscriptDirection::ToSource,
         toolyard_wire::WireDirection::FromServer => TranscriptDirection::FromSource,
     };
-    TranscriptEntry { number: taped.number, at: taped.at, direction, text: taped.text }
+    TranscriptEntry { number: message.number, at: message.at, direction, text: message.text }
 }

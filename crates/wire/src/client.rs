@@ -1,5 +1,5 @@
-//! The client's side of the wire: one connection to one server, whatever the transport. When to connect, what to
-//! ask and what to do when it breaks is the business of whoever holds it.
+//! The client side of the wire: a connection to one server over any transport. The owner of the
+//! connection decides when to connect, what to request and how to handle a failure.
 
 pub(crate) mod authorization;
 pub(crate) mod events;
@@ -27,75 +27,78 @@ use http::StreamableHttpClient;
 use sse::SseClient;
 use stdio::StdioClient;
 
-/// What a server says that is no answer, in the order in which it was said and before any answer that it said
-/// later. Must not wait: whoever listens hands on or drops.
+/// A callback for messages that are not responses, in the order in which the server sent them and
+/// before any response that it sent later. It must not block: hand the message on or drop it.
 pub type ServerMessageHandler = Arc<dyn Fn(ServerMessage) + Send + Sync>;
 
-/// Something that a server said unasked.
+/// A message from the server that is not a response.
 #[derive(Debug)]
 pub enum ServerMessage {
-    /// With the tag of our own request on whose stream it came, where streams tell.
+    /// A notification, with the tag of the outgoing request on whose stream it arrived, if the
+    /// transport has one stream per request.
     Notification(RpcNotification, Option<u64>),
-    /// A question of the server (legacy era), likewise.
+    /// A request from the server (legacy era), with the same tag.
     Request(RpcRequest, Option<u64>),
-    /// The stream of our own request with this tag ended before the answer: the server wants us to come back for it.
+    /// The stream of the outgoing request with this tag ended before the response. The client
+    /// reconnects to get it.
     Paused {
         tag: u64,
-        /// After this long.
+        /// The time until the client reconnects.
         retry: Duration,
-        /// Notify it to come back now.
+        /// Notify this to reconnect immediately.
         returned: Arc<Notify>,
     },
-    /// A line that is no message.
+    /// A line that is not a valid message.
     UnparsableLine(String),
 }
 
-/// One request on its way to a server.
+/// A request to a server.
 #[derive(Debug, Clone)]
 pub struct OutboundRequest {
     pub method: &'static str,
     pub params: RawJson,
-    /// Ours, to recognise what the server says on this request's stream.
+    /// Identifies messages that the server sends on the stream of this request.
     pub tag: u64,
-    /// Headers that mirror the request (modern HTTP), and whatever the configuration lets through.
+    /// Headers that mirror the request (modern HTTP), and headers that the configuration forwards.
     pub headers: HeaderMap,
 }
 
-/// Why there is no answer.
+/// The reason why a request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error("{}", .0.message)]
     Rpc(RpcError),
     #[error("cannot be reached: {0}")]
     Unreachable(String),
-    /// The connection broke before the answer was there.
+    /// The connection broke before the response arrived.
     #[error("connection lost: {0}")]
     Lost(String),
-    /// The server wants a token, or another one; this is its `WWW-Authenticate`.
-    #[error("not authorised")]
+    /// The server requires a token or a different one. `challenge` is its `WWW-Authenticate`
+    /// header.
+    #[error("requires authorization")]
     Unauthorized { challenge: Option<String>, status: u16 },
-    /// The session is not known any more. The request did not reach anybody.
-    #[error("the session is gone")]
+    /// The server no longer knows the session. The request was not processed.
+    #[error("no longer knows the session")]
     SessionGone,
-    #[error("answered with HTTP status {status}{}", if .body.is_empty() { String::new() } else { format!(": {}", .body) })]
+    #[error("returned HTTP status {status}{}", if .body.is_empty() { String::new() } else { format!(": {}", .body) })]
     Status { status: u16, body: String },
-    /// It redirects to another origin, which is not followed.
+    /// The server redirects to another origin, which is not followed.
     #[error("redirects to {to}, which is another origin; requests and their headers are not sent there")]
     Redirected { status: u16, to: String },
-    #[error("speaks no MCP: {0}")]
+    #[error("does not speak MCP: {0}")]
     Protocol(String),
-    /// It sends more than is read.
+    /// The server sent more than the limit allows.
     #[error("{0}")]
     TooLarge(String),
 }
 
-/// A message is larger than this many bytes.
+/// Returns the error message for a message that exceeds the limit.
 pub(crate) fn too_large(limit: usize) -> String {
     format!("sent a message that exceeds the limit of {limit} bytes (limits.message_bytes)")
 }
 
-/// What a server told us when we met it.
+/// What a server declares about itself in the handshake.
 #[derive(Debug, Clone)]
 pub struct ServerProfile {
     pub version: Version,
@@ -113,12 +116,13 @@ pub enum McpClient {
 }
 
 impl McpClient {
-    /// Asks and waits for the answer. Dropping the future tells the server that nobody waits any more.
+    /// Sends a request and waits for the response. Dropping the future notifies the server that the
+    /// request is canceled.
     pub async fn request(&self, request: OutboundRequest) -> Result<RawJson, WireError> {
         match self {
             Self::Stdio(lines) => lines.request(request).await,
             Self::StreamableHttp(post) => post.request(request).await,
-            // Seldom met, and large: what it needs is not carried by every request.
+            // Boxed because this future is large and rarely used.
             Self::HttpSse(pair) => Box::pin(pair.request(request)).await,
         }
     }
@@ -128,7 +132,7 @@ impl McpClient {
         self.send(text).await
     }
 
-    /// Answers a question of the server (legacy era).
+    /// Responds to a request from the server (legacy era).
     pub async fn respond(&self, id: &RequestId, answer: &Result<RawJson, RpcError>) -> Result<(), WireError> {
         self.send(crate::message::write_outcome(id, answer)).await
     }
@@ -141,7 +145,7 @@ impl McpClient {
         }
     }
 
-    /// Which transport it turned out to be.
+    /// Returns the name of the transport in use.
     pub fn transport(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
@@ -150,7 +154,8 @@ impl McpClient {
         }
     }
 
-    /// Completes when the connection is known to be broken; for streamable HTTP, which has no connection, never.
+    /// Completes when the connection is known to be broken. Never completes for streamable HTTP,
+    /// which has no persistent connection.
     pub async fn closed(&self) -> String {
         match self {
             Self::Stdio(lines) => lines.closed().await,

@@ -1,6 +1,6 @@
-//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
-//! takes any bytes and panics if an invariant does not hold.
-#![allow(clippy::panic, reason = "a broken invariant is what the fuzzer looks for")]
+//! Entry points for the fuzz targets in `fuzz/` and for the test that replays their corpus. Nothing
+//! else calls them. Each one accepts arbitrary bytes and panics if an invariant is violated.
+#![allow(clippy::panic, reason = "the fuzzer looks for violated invariants")]
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -12,7 +12,8 @@ use crate::header;
 use crate::message::{self, InvalidMessage, Packet, RpcMessage, parse};
 use crate::meta::{Meta, RoutingParams};
 
-/// JSON-RPC messages: whatever is accepted is lossless when written again, and whatever is refused has an answer.
+/// JSON-RPC messages: every accepted message survives a round trip unchanged, and every rejected
+/// one has a response.
 pub fn message(bytes: &[u8]) {
     match parse(bytes) {
         Ok(Packet::Single(message)) => check_message(&message),
@@ -45,16 +46,16 @@ fn check_message(message: &RpcMessage) {
         },
     };
     let Some(written) = written else { return };
-    assert!(!written.contains(['\n', '\r']), "a message must be one line: {written:?}");
+    assert!(!written.contains(['\n', '\r']), "message is not one line: {written:?}");
     let read = match parse(written.as_bytes()) {
         Ok(Packet::Single(read)) => read,
-        other => panic!("{written:?} is read as {other:?}"),
+        other => panic!("{written:?} is parsed as {other:?}"),
     };
     let (before, after) = (payload(message), payload(&read));
-    assert_eq!(before, after, "a message changed when it was written");
+    assert_eq!(before, after, "message changed in a round trip");
 }
 
-/// Id and payload, with line breaks between members as the white space that they are.
+/// Returns the ID and the payload, with line breaks between members replaced by spaces.
 fn payload(message: &RpcMessage) -> (Option<String>, Option<String>) {
     let one_line = |raw: &RawValue| raw.get().replace(['\n', '\r'], " ");
     match message {
@@ -71,39 +72,42 @@ fn payload(message: &RpcMessage) -> (Option<String>, Option<String>) {
 
 fn check_refusal(refusal: &InvalidMessage) {
     let answer = message::write_error(refusal.id.as_ref(), &refusal.error);
-    assert!(!answer.contains(['\n', '\r']), "an answer must be one line: {answer:?}");
-    assert!(serde_json::from_str::<serde_json::Value>(&answer).is_ok(), "an answer must be JSON: {answer:?}");
+    assert!(!answer.contains(['\n', '\r']), "response is not one line: {answer:?}");
+    assert!(
+        serde_json::from_str::<serde_json::Value>(&answer).is_ok(),
+        "response is invalid JSON: {answer:?}"
+    );
 }
 
-/// Server-sent events: the same events however the bytes are cut, and no more memory than the limit allows. The first byte
-/// says how large the pieces are.
+/// Server-sent events: the events do not depend on how the bytes are split, and memory stays within
+/// the limit. The first byte is the size of the chunks.
 pub fn events(bytes: &[u8]) {
     let Some((size, bytes)) = bytes.split_first() else { return };
     let size = usize::from(*size).max(1);
     let whole = read_events(bytes, bytes.len().max(1), usize::MAX);
-    assert_eq!(whole, read_events(bytes, size, usize::MAX), "events depend on how they are cut");
+    assert_eq!(whole, read_events(bytes, size, usize::MAX), "events depend on how the bytes are split");
     let longest = 64;
     for event in read_events(bytes, size, longest) {
         let length = event.data.len();
-        assert!(length <= 3 * (longest + size), "an event of {length} bytes in pieces of {size}");
+        assert!(length <= 3 * (longest + size), "an event of {length} bytes from chunks of {size}");
     }
 }
 
-/// The events before the end or the first failure.
+/// Returns the events before the end or the first error.
 fn read_events(bytes: &[u8], size: usize, longest: usize) -> Vec<SseEvent> {
     let pieces: Vec<_> =
         bytes.chunks(size).map(|piece| Ok::<_, String>(Bytes::copy_from_slice(piece))).collect();
     let mut events = SseReader::new(futures_util::stream::iter(pieces), longest);
     let mut seen = Vec::new();
-    // The stream is always ready, so that nothing ever waits.
+    // The stream is always ready, so `next` never waits.
     while let Some(Ok(Some(event))) = events.next().now_or_never() {
         seen.push(event);
     }
     seen
 }
 
-/// Mirrored headers: `Name: value` lines, an empty line, and `{"schema": …, "arguments": …, "method": …}`. Headers that we
-/// write for a schema that we accept pass our own check.
+/// Mirrored headers: `Name: value` lines, an empty line, and `{"schema": …, "arguments": …,
+/// "method": …}`. Headers that are written for an accepted schema must pass the check.
 pub fn mirrored_headers(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (head, body) = text.split_once("\n\n").unwrap_or((&text, "{}"));
@@ -137,7 +141,8 @@ pub fn mirrored_headers(bytes: &[u8]) {
     }
 }
 
-/// The lines that are headers; the rest is left out, as an HTTP library would not let it pass.
+/// Parses the lines that are valid headers. Other lines are skipped, because an HTTP library would
+/// reject them.
 fn read_head(head: &str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in head.lines() {

@@ -1,5 +1,5 @@
-//! The HTTP headers that mirror a modern request: both must say the same, or whoever routes by header and
-//! whoever acts on the body would see two different requests.
+//! The HTTP headers that mirror a modern request. Headers and body must agree. Otherwise, a proxy
+//! that routes by header and the server that acts on the body would see different requests.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) const SESSION: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// `MCP-Protocol-Version` against `_meta`.
+/// Checks `MCP-Protocol-Version` against `_meta`.
 pub(crate) fn check_version(headers: &HeaderMap, meta: &Meta) -> Result<(), RpcError> {
     match (header_text(headers, VERSION)?, meta.version.as_deref()) {
         (Some(header), Some(body)) if header != body => Err(mismatched_header(VERSION, header, body)),
@@ -26,7 +26,7 @@ pub(crate) fn check_version(headers: &HeaderMap, meta: &Meta) -> Result<(), RpcE
     }
 }
 
-/// `Mcp-Method` against the method.
+/// Checks `Mcp-Method` against the method.
 pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcError> {
     match header_text(headers, METHOD)? {
         Some(header) if header == method => Ok(()),
@@ -35,7 +35,7 @@ pub(crate) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcE
     }
 }
 
-/// `Mcp-Name` against the name or URI, for the methods that have one.
+/// Checks `Mcp-Name` against the name or URI, for the methods that have one.
 pub(crate) fn check_name(
     headers: &HeaderMap,
     method: &str,
@@ -47,14 +47,15 @@ pub(crate) fn check_name(
         _ => None,
     };
     let body = named.and_then(|name| serde_json::from_str::<Cow<'_, str>>(name.get()).ok());
-    // A request without a name has nothing to mirror; the service says what is wrong with it.
+    // A request without a name has nothing to mirror. The service reports the missing name.
     let Some(body) = body else { return Ok(()) };
     let header = header_text(headers, NAME)?.ok_or_else(|| missing(NAME))?;
     let decoded = decode(header).ok_or_else(|| unreadable(NAME))?;
     if decoded == body { Ok(()) } else { Err(mismatched_header(NAME, &decoded, &body)) }
 }
 
-/// `Mcp-Param-*` against the arguments, for the parameters that the schema marks with `x-mcp-header`.
+/// Checks `Mcp-Param-*` against the arguments, for the parameters that the schema marks with
+/// `x-mcp-header`.
 pub fn check_params(
     headers: &HeaderMap,
     schema: &RawValue,
@@ -85,32 +86,33 @@ fn check_param(headers: &HeaderMap, header: &str, value: &Value) -> Result<(), R
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
-        // A value that cannot be mirrored is not expected to be; the schema says whether it may be there.
+        // Values of these types cannot be mirrored. The schema decides whether they are allowed.
         Value::Null | Value::Array(_) | Value::Object(_) => return Ok(()),
     };
-    let said = header_text(headers, header)?.ok_or_else(|| missing(header))?;
-    let said = decode(said).ok_or_else(|| unreadable(header))?;
+    let actual = header_text(headers, header)?.ok_or_else(|| missing(header))?;
+    let actual = decode(actual).ok_or_else(|| unreadable(header))?;
     let same = match value {
         // 42.0 and 42 are the same number.
         Value::Number(number) => {
-            said == body || said.parse().is_ok_and(|said: f64| number.as_f64() == Some(said))
+            actual == body || actual.parse().is_ok_and(|actual: f64| number.as_f64() == Some(actual))
         }
-        _ => said == body,
+        _ => actual == body,
     };
-    if same { Ok(()) } else { Err(mismatched_header(header, &said, &body)) }
+    if same { Ok(()) } else { Err(mismatched_header(header, &actual, &body)) }
 }
 
-/// `Mcp-Method` for a request of ours.
+/// Adds `Mcp-Method` to the headers of an outgoing request.
 pub fn mirror_method(headers: &mut HeaderMap, method: &'static str) {
     headers.insert(HeaderName::from_static(METHOD), HeaderValue::from_static(method));
 }
 
-/// `Mcp-Name` for a request of ours.
+/// Adds `Mcp-Name` to the headers of an outgoing request.
 pub fn mirror_name(headers: &mut HeaderMap, name: &str) {
     headers.insert(HeaderName::from_static(NAME), encode(name));
 }
 
-/// `Mcp-Param-*` for a request of ours, or why the schema cannot be mirrored: clients must not use such a tool.
+/// Adds `Mcp-Param-*` to the headers of an outgoing request. Fails if the schema cannot be
+/// mirrored: clients must not call such a tool.
 pub fn mirror_params(headers: &mut HeaderMap, schema: &RawValue, arguments: &RawValue) -> Result<(), String> {
     if memchr::memmem::find(schema.get().as_bytes(), b"x-mcp-header").is_none() {
         return Ok(());
@@ -126,7 +128,7 @@ fn mirror_properties(headers: &mut HeaderMap, schema: &Value, arguments: &Value)
         let value = arguments.get(name).unwrap_or(&Value::Null);
         if let Some(suffix) = property.get("x-mcp-header").and_then(Value::as_str) {
             let header = HeaderName::try_from(format!("mcp-param-{suffix}"))
-                .map_err(|_| format!("x-mcp-header {suffix:?} is no header name"))?;
+                .map_err(|_| format!("`x-mcp-header` {suffix:?} is not a valid header name"))?;
             let text = match value {
                 Value::String(text) => Some(text.clone()),
                 Value::Number(number) => Some(number.to_string()),
@@ -142,14 +144,15 @@ fn mirror_properties(headers: &mut HeaderMap, schema: &Value, arguments: &Value)
     Ok(())
 }
 
-/// Why a schema's `x-mcp-header` annotations break the protocol's rules, if they do.
+/// Checks the `x-mcp-header` annotations of a schema against the rules of the protocol.
 pub fn check_annotations(schema: &RawValue) -> Result<(), String> {
     let schema: Value = serde_json::from_str(schema.get()).map_err(|error| error.to_string())?;
     let mut seen = std::collections::HashSet::new();
     check_schema_annotations(&schema, AnnotationPosition::Root, &mut seen)
 }
 
-/// Where in a schema we are: annotations count only on properties that are reached through properties alone.
+/// A position in a schema. Annotations are valid only on properties that are reached through
+/// `properties` alone.
 #[derive(Clone, Copy, PartialEq)]
 enum AnnotationPosition {
     Root,
@@ -172,22 +175,22 @@ fn check_schema_annotations(
     };
     if let Some(annotation) = members.get("x-mcp-header") {
         let suffix = annotation.as_str().filter(|suffix| !suffix.is_empty());
-        let suffix = suffix.ok_or("x-mcp-header must be a name")?;
+        let suffix = suffix.ok_or("`x-mcp-header` must be a non-empty string")?;
         let token =
             suffix.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         if !token {
-            return Err(format!("x-mcp-header {suffix:?} is no header name"));
+            return Err(format!("`x-mcp-header` {suffix:?} is not a valid header name"));
         }
         if place != AnnotationPosition::Property {
-            return Err(format!("x-mcp-header {suffix:?} is not on a property that is always in reach"));
+            return Err(format!("`x-mcp-header` {suffix:?} is not on a plain property"));
         }
         if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
             return Err(format!(
-                "x-mcp-header {suffix:?} is on a parameter that is no string, integer or boolean"
+                "`x-mcp-header` {suffix:?} is on a parameter that is not a string, integer or boolean"
             ));
         }
         if !seen.insert(suffix.to_ascii_lowercase()) {
-            return Err(format!("x-mcp-header {suffix:?} is there twice"));
+            return Err(format!("`x-mcp-header` {suffix:?} is used more than once"));
         }
     }
     for (key, value) in members {
@@ -204,13 +207,13 @@ fn check_schema_annotations(
     Ok(())
 }
 
-/// The value of a header without the white space around it.
+/// Returns the value of a header without surrounding whitespace.
 pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, RpcError> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     value.to_str().map(|text| Some(text.trim_matches([' ', '\t']))).map_err(|_| unreadable(name))
 }
 
-/// The value as it is where a header can carry it, else as `=?base64?…?=`.
+/// Encodes a value as `=?base64?…?=` unless a header can carry it unmodified.
 fn encode(text: &str) -> HeaderValue {
     let plain = text.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
         && text.trim() == text
@@ -219,7 +222,7 @@ fn encode(text: &str) -> HeaderValue {
     HeaderValue::try_from(encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Undoes `=?base64?…?=`; anything else is itself. `None` if the base64 is wrong.
+/// Decodes `=?base64?…?=` and returns any other value unmodified. `None` if the base64 is invalid.
 fn decode(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         Some(encoded) => String::from_utf8(STANDARD.decode(encoded).ok()?).ok(),
@@ -228,15 +231,15 @@ fn decode(value: &str) -> Option<String> {
 }
 
 fn missing(header: &str) -> RpcError {
-    RpcError::header_mismatch(format!("the header {header} is missing"))
+    RpcError::header_mismatch(format!("header `{header}` is missing"))
 }
 
 fn unreadable(header: &str) -> RpcError {
-    RpcError::header_mismatch(format!("the header {header} cannot be read"))
+    RpcError::header_mismatch(format!("header `{header}` has an invalid value"))
 }
 
-fn mismatched_header(header: &str, said: &str, body: &str) -> RpcError {
-    RpcError::header_mismatch(format!("the header {header} says {said:?}, the body says {body:?}"))
+fn mismatched_header(header: &str, actual: &str, body: &str) -> RpcError {
+    RpcError::header_mismatch(format!("header `{header}` is {actual:?}, but the body has {body:?}"))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! MCP on the wire: JSON-RPC messages whose payloads stay the JSON text they arrived as, both protocol eras,
-//! and the transports. No catalog and no policy live here: what a request means is the [`Service`]'s business.
+//! The MCP wire protocol: JSON-RPC messages whose payloads stay the JSON text that was received,
+//! both protocol eras, and the transports. This crate has no catalog and no policy: the [`Service`]
+//! decides what a request means.
 
 mod client;
 #[doc(hidden)]
@@ -35,5 +36,5 @@ pub use server::stdio::{StdioSettings, StdioShutdown, serve_stdio};
 pub use server::{Charge, InboundRequest, RequestTransport, ServerDescription, Service};
 pub use version::{Era, Version};
 
-/// One JSON value as the text it arrived as.
+/// A JSON value, stored as the text that was received.
 pub type RawJson = Box<serde_json::value::RawValue>;

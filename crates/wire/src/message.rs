@@ -1,4 +1,5 @@
-//! JSON-RPC 2.0 messages. Only the envelope is parsed; `params`, `result` and `error` stay the text they were.
+//! JSON-RPC 2.0 messages. Only the envelope is parsed; `params`, `result` and `error` stay the text
+//! that was received.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,17 +11,18 @@ use serde_json::value::RawValue;
 use crate::RawJson;
 use crate::rpc_error::RpcError;
 
-/// Deeper JSON than this is refused at the door, so that nothing behind it needs to fear for its stack.
+/// The maximum nesting depth of a message. Deeper JSON is rejected before it is parsed, so that
+/// recursion in later code cannot overflow the stack.
 const DEEPEST: usize = 128;
-/// More messages than this in one batch are refused.
+/// The maximum number of messages in a batch.
 const LARGEST_BATCH: usize = 100;
 
-/// The id of a request, as the text it had: a string or an integer of any size.
+/// The ID of a request, as its original JSON text: a string or an integer of any size.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Arc<str>);
 
 impl RequestId {
-    /// The id as JSON.
+    /// Returns the ID as JSON.
     pub fn as_json(&self) -> &str {
         &self.0
     }
@@ -29,7 +31,7 @@ impl RequestId {
         Self(number.to_string().into())
     }
 
-    /// Reads an id out of JSON; only strings and integers are ids.
+    /// Reads an ID from JSON. Only strings and integers are valid IDs.
     pub fn from_json(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
         let digits = text.strip_prefix('-').unwrap_or(text);
@@ -60,7 +62,7 @@ pub struct RpcNotification {
 #[derive(Debug, Clone)]
 pub struct RpcResponse {
     pub id: RequestId,
-    /// The result or the error member, untouched.
+    /// The `result` or `error` member, unmodified.
     pub result: Result<RawJson, RawJson>,
 }
 
@@ -71,14 +73,14 @@ pub enum RpcMessage {
     Response(RpcResponse),
 }
 
-/// What arrived in one piece.
+/// One transmission: a single message or a batch.
 #[derive(Debug)]
 pub enum Packet {
     Single(RpcMessage),
     Batch(Vec<Result<RpcMessage, InvalidMessage>>),
 }
 
-/// A message that is none, and the id to answer it with if one could be read.
+/// An invalid message, with the ID to respond to if it could be read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidMessage {
     pub id: Option<RequestId>,
@@ -91,29 +93,34 @@ impl From<RpcError> for InvalidMessage {
     }
 }
 
-/// Parses what arrived in one piece.
+/// Parses a single message or a batch.
 pub fn parse(bytes: &[u8]) -> Result<Packet, InvalidMessage> {
-    let text = std::str::from_utf8(bytes).map_err(|error| RpcError::parse(format!("not UTF-8: {error}")))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| RpcError::parse(format!("invalid UTF-8: {error}")))?;
     if is_too_deep(bytes) {
-        return Err(RpcError::invalid_request(format!("nested deeper than {DEEPEST}")).into());
+        return Err(RpcError::invalid_request(format!(
+            "message exceeds the nesting limit of {DEEPEST} levels"
+        ))
+        .into());
     }
     if !text.trim_start().starts_with('[') {
         return parse_message(text).map(Packet::Single);
     }
     let pieces: Vec<&RawValue> =
-        serde_json::from_str(text).map_err(|error| RpcError::parse(format!("not JSON: {error}")))?;
+        serde_json::from_str(text).map_err(|error| RpcError::parse(format!("invalid JSON: {error}")))?;
     if pieces.is_empty() {
-        return Err(RpcError::invalid_request("an empty batch").into());
+        return Err(RpcError::invalid_request("empty batch").into());
     }
     if pieces.len() > LARGEST_BATCH {
-        return Err(
-            RpcError::invalid_request(format!("more than {LARGEST_BATCH} messages in a batch")).into()
-        );
+        return Err(RpcError::invalid_request(format!(
+            "batch exceeds the limit of {LARGEST_BATCH} messages"
+        ))
+        .into());
     }
     Ok(Packet::Batch(pieces.into_iter().map(|piece| parse_message(piece.get())).collect()))
 }
 
-/// The messages of one piece, one by one, whether it is a batch or not.
+/// Parses a single message or a batch into a list of messages.
 pub(crate) fn parse_all(bytes: &[u8]) -> Vec<Result<RpcMessage, InvalidMessage>> {
     match parse(bytes) {
         Ok(Packet::Single(message)) => vec![Ok(message)],
@@ -138,7 +145,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// `null` is a value here, not an absence: an id of null is not the same as no id.
+/// Keeps `null` as a value: an ID of null differs from a missing ID.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -147,24 +154,24 @@ fn parse_message(text: &str) -> Result<RpcMessage, InvalidMessage> {
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
         Err(error) if error.is_data() => {
-            return Err(RpcError::invalid_request(format!("no JSON-RPC message: {error}")).into());
+            return Err(RpcError::invalid_request(format!("not a JSON-RPC message: {error}")).into());
         }
-        Err(error) => return Err(RpcError::parse(format!("not JSON: {error}")).into()),
+        Err(error) => return Err(RpcError::parse(format!("invalid JSON: {error}")).into()),
     };
     let id = envelope.id.and_then(RequestId::from_json);
     let refuse = |message: &str| InvalidMessage { id: id.clone(), error: RpcError::invalid_request(message) };
     if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
-        return Err(refuse("the member jsonrpc must be \"2.0\""));
+        return Err(refuse("`jsonrpc` must be \"2.0\""));
     }
     if envelope.id.is_some() && id.is_none() {
-        return Err(refuse("the id must be a string or an integer"));
+        return Err(refuse("`id` must be a string or an integer"));
     }
     if let Some(method) = envelope.method {
         let method = serde_json::from_str::<Cow<'_, str>>(method.get())
-            .map_err(|_| refuse("the method must be a string"))?
+            .map_err(|_| refuse("`method` must be a string"))?
             .into_owned();
         if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
-            return Err(refuse("the params must be an object"));
+            return Err(refuse("`params` must be an object"));
         }
         let params = envelope.params.map(ToOwned::to_owned);
         return Ok(match id {
@@ -175,17 +182,17 @@ fn parse_message(text: &str) -> Result<RpcMessage, InvalidMessage> {
     let result = match (envelope.result, envelope.error) {
         (Some(result), None) => Ok(result.to_owned()),
         (None, Some(error)) => Err(error.to_owned()),
-        _ => return Err(refuse("neither a request nor a notification nor a response")),
+        _ => return Err(refuse("not a request, a notification or a response")),
     };
     match id {
         Some(id) => Ok(RpcMessage::Response(RpcResponse { id, result })),
-        None => Err(refuse("a response without an id")),
+        None => Err(refuse("response has no `id`")),
     }
 }
 
 fn is_too_deep(bytes: &[u8]) -> bool {
-    // The rule, and quickly found: there are not even that many brackets, wherever they stand. In pieces whose count
-    // fits into a byte, because a processor then counts many bytes at once.
+    // Fast path: most messages have fewer brackets than the limit, wherever they are. The chunks
+    // are small enough to count in a byte, which lets the compiler vectorize the loop.
     let brackets = |piece: &[u8]| piece.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     if bytes.chunks(usize::from(u8::MAX)).map(|piece| usize::from(brackets(piece))).sum::<usize>() <= DEEPEST
     {
@@ -211,12 +218,12 @@ fn is_too_deep(bytes: &[u8]) -> bool {
     false
 }
 
-/// Writes a response.
+/// Serializes a response with a result.
 pub(crate) fn write_result(id: &RequestId, result: &RawValue) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{},"result":{}}}"#, id.as_json(), one_line(result))
 }
 
-/// Writes an error response; without an id where none could be read.
+/// Serializes an error response. `id` is `None` if the ID of the request could not be read.
 pub(crate) fn write_error(id: Option<&RequestId>, error: &RpcError) -> String {
     let mut body = serde_json::Map::new();
     body.insert("code".to_owned(), error.code.into());
@@ -247,8 +254,9 @@ pub(crate) fn write_request(id: &RequestId, method: &str, params: &RawValue) -> 
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{}}}"#, one_line(params))
 }
 
-/// A message is one line on stdio and one `data:` line in a stream. Outside strings a line break is only
-/// white space, and inside strings JSON has none.
+/// Replaces line breaks with spaces. A message is one line on stdio and one `data:` line in an
+/// event stream. Outside strings, a line break in JSON is only whitespace, and strings cannot
+/// contain one.
 fn one_line(raw: &RawValue) -> Cow<'_, str> {
     let text = raw.get();
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {

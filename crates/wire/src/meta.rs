@@ -1,4 +1,4 @@
-//! The metadata that a request carries in `_meta`, and what the client says it can do.
+//! The metadata that a request carries in `_meta`, and the capabilities that a client declares.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,21 +7,21 @@ use crate::RawJson;
 use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
 
-/// `_meta` of a request: the keys that the protocol defines, and the whole of it as it came.
+/// `_meta` of a request: the keys that the protocol defines, and the complete original.
 #[derive(Debug, Clone, Default)]
 pub struct Meta {
-    /// The whole of `_meta`, untouched.
+    /// The complete `_meta`, unmodified.
     pub all: Option<RawJson>,
-    /// Echoed in progress notifications, as it came.
+    /// The token to repeat, unmodified, in progress notifications.
     pub progress_token: Option<RawJson>,
     pub(crate) version: Option<String>,
     pub(crate) capabilities: Option<RawJson>,
     client_info: Option<RawJson>,
-    /// The level below which this request wants no log lines (modern era).
+    /// The minimum level of log messages for this request (modern era).
     pub log_level: Option<String>,
 }
 
-/// Who the client says it is, and what it says it can do.
+/// The identity and the capabilities that the client declares.
 #[derive(Debug, Clone, Default)]
 pub struct ClientProfile {
     pub info: Option<RawJson>,
@@ -31,7 +31,8 @@ pub struct ClientProfile {
     pub roots: bool,
 }
 
-/// What the params of a request say to whoever carries it: `_meta`, and what the request is about. Read in one go.
+/// The params that a transport needs to route a request: `_meta` and the name or URI of the target.
+/// Parsed in a single pass.
 #[derive(Debug, Default)]
 pub(crate) struct RoutingParams<'a> {
     pub(crate) meta: Meta,
@@ -49,7 +50,8 @@ struct Params<'a> {
     uri: Option<&'a RawValue>,
 }
 
-/// The same where the rest makes no sense, which is for the service to say.
+/// `_meta` alone, for params that are otherwise invalid. The service reports what is wrong with
+/// them.
 #[derive(Deserialize)]
 struct OnlyMeta<'a> {
     #[serde(rename = "_meta", borrow)]
@@ -73,7 +75,7 @@ impl<'a> RoutingParams<'a> {
 }
 
 fn invalid_meta(error: &serde_json::Error) -> RpcError {
-    RpcError::invalid_params(format!("_meta cannot be read: {error}")).with_status(400)
+    RpcError::invalid_params(format!("invalid `_meta`: {error}")).with_status(400)
 }
 
 #[derive(Deserialize)]
@@ -103,7 +105,7 @@ impl Meta {
         let token = keys.progress_token.map(ToOwned::to_owned);
         if token.as_ref().is_some_and(|token| crate::message::RequestId::from_json(token).is_none()) {
             return Err(
-                RpcError::invalid_params("a progress token must be a string or an integer").with_status(400)
+                RpcError::invalid_params("`progressToken` must be a string or an integer").with_status(400)
             );
         }
         Ok(Self {
@@ -116,15 +118,15 @@ impl Meta {
         })
     }
 
-    /// Whether the request says that it is of the modern era.
+    /// Returns whether the request declares a modern protocol version.
     pub(crate) fn has_version(&self) -> bool {
         self.version.is_some()
     }
 
-    /// What a modern request must say about itself.
+    /// Returns the fields that every modern request must have in `_meta`.
     pub(crate) fn require_modern_fields(&self) -> Result<(&str, ClientProfile), RpcError> {
         let missing = |key: &str| {
-            let message = format!("_meta must have io.modelcontextprotocol/{key}");
+            let message = format!("`_meta` has no `io.modelcontextprotocol/{key}`");
             RpcError::invalid_params(message).with_status(400)
         };
         let version = self.version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
@@ -133,7 +135,7 @@ impl Meta {
     }
 }
 
-/// The version that a modern request names, if we speak it.
+/// Returns the version that a modern request declares, if it is supported.
 pub(crate) fn modern_version(requested: &str) -> Result<Version, RpcError> {
     Version::parse(requested)
         .filter(|version| version.era() == Era::Modern)
@@ -158,10 +160,10 @@ impl ClientProfile {
             url: Option<&'a RawValue>,
         }
         let read: Capabilities<'_> = serde_json::from_str(capabilities.get()).map_err(|error| {
-            RpcError::invalid_params(format!("client capabilities cannot be read: {error}")).with_status(400)
+            RpcError::invalid_params(format!("invalid client capabilities: {error}")).with_status(400)
         })?;
         let (form, url) = read.elicitation.map_or((false, false), |modes| {
-            // An empty object is how clients said "forms" before there was anything else to say.
+            // An empty object means "forms": it predates the other modes.
             (modes.form.is_some() || modes.url.is_none(), modes.url.is_some())
         });
         Ok(Self {

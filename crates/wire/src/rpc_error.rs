@@ -1,17 +1,17 @@
-//! JSON-RPC errors: codes of the protocol, and the HTTP status that each comes with.
+//! JSON-RPC errors: the error codes of the protocol and the HTTP status that each one maps to.
 
 use serde_json::{Value, json};
 
 use crate::version::Version;
 
-/// The codes that the protocol defines.
+/// The error codes that the protocol defines.
 pub mod code {
     pub const PARSE: i64 = -32700;
     pub const INVALID_REQUEST: i64 = -32600;
     pub const METHOD_NOT_FOUND: i64 = -32601;
     pub const INVALID_PARAMS: i64 = -32602;
     pub const INTERNAL: i64 = -32603;
-    /// Legacy era only; the modern one says `INVALID_PARAMS`.
+    /// Legacy era only. The modern era uses `INVALID_PARAMS`.
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
     pub const HEADER_MISMATCH: i64 = -32020;
     pub const MISSING_CAPABILITY: i64 = -32021;
@@ -48,14 +48,14 @@ impl RpcError {
         self
     }
 
-    /// For errors whose HTTP status does not follow from the code.
+    /// Sets the HTTP status of an error whose status does not follow from its code.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.status = status;
         self
     }
 
-    /// The HTTP status of a modern answer that is this error.
+    /// Returns the HTTP status of a modern response with this error.
     pub fn status(&self) -> u16 {
         self.status
     }
@@ -73,7 +73,7 @@ impl RpcError {
     }
 
     pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("unknown method {method}"))
+        Self::new(code::METHOD_NOT_FOUND, format!("unknown method `{method}`"))
     }
 
     pub fn header_mismatch(message: impl Into<String>) -> Self {
@@ -82,7 +82,7 @@ impl RpcError {
 
     pub fn unsupported_version(requested: &str) -> Self {
         let supported: Vec<&str> = Version::modern().map(Version::as_str).collect();
-        Self::new(code::UNSUPPORTED_VERSION, format!("unsupported protocol version {requested}"))
+        Self::new(code::UNSUPPORTED_VERSION, format!("unsupported protocol version `{requested}`"))
             .with_data(json!({"supported": supported, "requested": requested}))
     }
 }

@@ -1,4 +1,5 @@
-//! The server's side of the wire: what a transport hands to the service, whatever transport it was.
+//! The server side of the wire: what a transport passes to the service, independent of the
+//! transport.
 
 pub(crate) mod client_channel;
 pub(crate) mod http;
@@ -19,40 +20,41 @@ use crate::version::Version;
 use client_channel::ClientChannel;
 use session::Session;
 
-/// Answers requests. Transports take care of everything that is the same for every server: envelopes,
+/// Responds to requests. Transports handle everything that is common to all servers: envelopes,
 /// versions, sessions, streams, `initialize`, `ping`, `logging/setLevel` and cancellation.
 pub trait Service: Send + Sync + 'static {
-    /// Who is asking, as the door found out. A legacy session belongs to the caller that opened it.
+    /// The authenticated caller. A legacy session belongs to the caller that opened it.
     type Caller: Clone + PartialEq + Send + Sync + 'static;
 
-    /// What `initialize` answers with.
+    /// Returns the server's part of the `initialize` result.
     fn describe(&self, caller: &Self::Caller, version: Version) -> ServerDescription;
 
-    /// Charges the caller for a session, or says why it may have no more; what is charged is held for as long as the
-    /// session is open.
+    /// Charges the caller for a session, or returns why it is refused another one. The charge is
+    /// held as long as the session is open.
     fn charge_session(&self, _caller: &Self::Caller) -> Result<Charge, RpcError> {
         Ok(None)
     }
 
-    /// Charges the caller for an answer of this size until it is sent, or says why it may have no more in flight.
+    /// Charges the caller for a response of this size until it is sent, or returns why the caller
+    /// may not have more bytes in flight.
     fn charge_bytes(&self, _caller: &Self::Caller, _bytes: usize) -> Result<Charge, RpcError> {
         Ok(None)
     }
 
-    /// Answers one request. Dropping the future cancels it.
+    /// Responds to one request. Dropping the future cancels the request.
     fn handle(
         self: Arc<Self>,
         request: InboundRequest<Self::Caller>,
     ) -> impl Future<Output = RpcResult> + Send;
 }
 
-/// What a caller was charged for something; dropping it gives that back.
+/// What a caller was charged. Dropping it releases the charge.
 pub type Charge = Option<Box<dyn std::any::Any + Send + Sync>>;
 
 pub(crate) type RpcResult = Result<RawJson, RpcError>;
 pub(crate) type ResponseFuture = Pin<Box<dyn Future<Output = RpcResult> + Send>>;
 
-/// What a server says about itself.
+/// What a server declares about itself.
 #[derive(Debug, Clone)]
 pub struct ServerDescription {
     pub info: RawJson,
@@ -60,7 +62,7 @@ pub struct ServerDescription {
     pub instructions: Option<String>,
 }
 
-/// One request on its way to the service.
+/// A request to the service.
 #[derive(Debug)]
 pub struct InboundRequest<C> {
     pub id: RequestId,
@@ -74,18 +76,18 @@ pub struct InboundRequest<C> {
     pub session: Option<Arc<Session>>,
     pub channel: ClientChannel,
     pub transport: RequestTransport,
-    /// Cancelled when the server is shutting down: requests that never end by themselves should end now.
+    /// Canceled when the server shuts down. Requests that never end on their own should end then.
     pub closing: CancellationToken,
 }
 
-/// How the request came in.
+/// The transport on which the request arrived.
 #[derive(Debug, Clone)]
 pub enum RequestTransport {
     Stdio,
     Http(Arc<::http::HeaderMap>),
 }
 
-/// Makes a modern request ready for the service; it says itself in which version it speaks, and who the client is.
+/// Builds a modern request for the service. The request itself declares its version and its client.
 pub(crate) fn build_modern_request<C>(
     request: RpcRequest,
     meta: Meta,

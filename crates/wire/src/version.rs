@@ -1,4 +1,4 @@
-//! The protocol's released versions and the two eras they fall into.
+//! The released protocol versions and their two eras.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Version {
     V2026_07_28,
 }
 
-/// How a version opens a conversation.
+/// How a version starts a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// With `initialize` and a session.
@@ -53,18 +53,20 @@ impl Version {
         if self >= Self::V2026_07_28 { Era::Modern } else { Era::Legacy }
     }
 
-    /// The versions of the modern era that we speak, as `server/discover` and errors list them.
+    /// Returns the supported versions of the modern era, as listed by `server/discover` and in
+    /// errors.
     pub fn modern() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|version| version.era() == Era::Modern)
     }
 
-    /// Only one version ever had batches.
+    /// Returns whether this version has batches. Only one version ever did.
     pub(crate) fn has_batches(self) -> bool {
         self == Self::V2025_03_26
     }
 
-    /// From here on a stream begins with an empty event that carries an id, so that it can be resumed before
-    /// anything was said on it. Older clients would try to parse the empty event.
+    /// Returns whether a stream starts with an empty event that carries an ID, so that a client can
+    /// resume it before it has received a message. Older clients would try to parse the empty
+    /// event.
     pub(crate) fn primes_streams(self) -> bool {
         self >= Self::V2025_11_25
     }

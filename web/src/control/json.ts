@@ -1,4 +1,4 @@
-// JSON as it was written: numbers that a double would write in another way keep their digits, where the browser can do that.
+// Lossless JSON: numbers that a double would format differently keep their digits, if the browser supports it.
 
 interface ExactJson {
   parse(text: string, reviver: (key: string, value: unknown, context?: { source?: string }) => unknown): unknown;
@@ -7,10 +7,10 @@ interface ExactJson {
 }
 const exact = JSON as unknown as ExactJson;
 
-/** What may be a number that a double writes in another way: it is long, has an exponent or zeros at its end, is minus zero or very small. */
+/** Matches numbers that a double may format differently: long ones, exponents, trailing zeros, minus zero, very small ones. */
 const ODD = /\d{16}|(?:^|[\s:[,])-?(?:\d+(?:\.\d+)?[eE]|\d+\.\d*0(?!\d)|0\.000000)|(?:^|[\s:[,])-0(?!\d)/;
 
-/** Parses a message. Only one with an odd number pays for looking at every value. */
+/** Parses a message. Only a message that contains such a number pays for a reviver. */
 export function parse(text: string): unknown {
   if (!exact.rawJSON || !ODD.test(text)) return JSON.parse(text);
   return exact.parse(text, (_key, value, context) => {
@@ -19,25 +19,25 @@ export function parse(text: string): unknown {
   });
 }
 
-/** The digits of a number that was kept as it was written. */
+/** Returns the digits of a number that was kept as written. */
 export function digits(value: unknown): string | undefined {
   return exact.isRawJSON?.(value) ? (value as { rawJSON: string }).rawJSON : undefined;
 }
 
-/** What a number amounts to, however it was written; `undefined` for anything else. */
+/** Returns the value of a number, however it is written; `undefined` for anything else. */
 export function amount(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   const written = digits(value);
   return written === undefined ? undefined : Number(written);
 }
 
-/** A copy of a JSON value, in which numbers stay as they were written. */
+/** Copies a JSON value and keeps numbers as written. */
 export function copy(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copy);
   return isObject(value) ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, copy(one)])) : value;
 }
 
-/** A number from what somebody typed, all its digits kept. */
+/** Parses user input as a number and keeps all its digits. */
 export function number(text: string): unknown {
   const value = Number(text);
   if (!Number.isFinite(value) || text.trim() === "") return undefined;
@@ -46,7 +46,7 @@ export function number(text: string): unknown {
   return value;
 }
 
-/** An object that has keys, which a list or a number with all its digits is not. */
+/** Whether a value is an object with keys, not an array or a number kept as written. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) && digits(value) === undefined;
 }

@@ -1,5 +1,5 @@
-// What travels over the control socket, as docs/reference/control.md describes it. Payloads of tools are `unknown`: they are
-// somebody else's, and whoever shows them looks at what they are.
+// The messages of the control socket, as described in docs/reference/control.md. Payloads of tools are untrusted and typed
+// `unknown`; code that shows them must check their type.
 
 export type State = "disabled" | "starting" | "ready" | "needs_authorization" | "failed" | "retrying";
 export type Auth = "unsupported" | "not_logged_in" | "bearer_token" | "o_auth";
@@ -35,7 +35,7 @@ export interface Tool {
   tags: string[];
   permissions: string[];
   version?: string;
-  /** Why a schema cannot be used. Only `mcp_tool` tells it. */
+  /** Why a schema cannot be used. Only `mcp_tool` returns it. */
   schemaProblem?: string;
   outputSchemaProblem?: string;
   definition: unknown;
@@ -49,7 +49,7 @@ export interface Annotations {
   openWorldHint?: boolean;
 }
 
-/** A JSON Schema of a stranger: any key may be missing or be something else. */
+/** An untrusted JSON Schema: any key may be missing or have an unexpected type. */
 export type Schema = { [key: string]: unknown } | boolean;
 
 export interface Resource {
@@ -136,7 +136,7 @@ export interface Refusal {
   error: Failure;
 }
 
-/** What is said of a request before it ends. */
+/** A notification about a request before it ends. */
 export type Note =
   | { type: "progress"; id: number; progress: number; total?: number; message?: string }
   | { type: "chunk"; id: number; chunk: unknown }

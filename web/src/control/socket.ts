@@ -1,13 +1,13 @@
-// One connection to the yard that outlives its sockets: requests, what is said while they run, and events in order, each
-// once. It knows nothing of what the messages mean.
+// A connection to the yard that outlives its sockets: requests, notifications about them, and events, in order and exactly
+// once. It does not interpret the messages.
 
 import { parse } from "./json";
 import type { Failure, Message, Note, Welcome, YardEvent } from "./messages";
 
-/** `locked` means that a token is needed, `foreign` that this page may not ask at all. */
+/** `locked` means that a token is required, `foreign` that the yard rejects the origin of this page. */
 export type LinkState = "connecting" | "open" | "down" | "locked" | "foreign";
 
-/** A request that was refused, or whose socket went away. */
+/** A request that was rejected, or whose connection was lost. */
 export class Refused extends Error {
   readonly code: string;
   readonly suggestion: string | undefined;
@@ -25,9 +25,9 @@ export const LOST = "CONNECTION_LOST";
 export interface Surroundings {
   open(protocols: string[]): WebSocket;
   token(): string | null;
-  /** Why there is no socket: asked when one fails without a word. */
+  /** Finds out why a socket closed without a reason. */
   probe(): Promise<LinkState>;
-  /** Runs a function before the next picture is drawn. */
+  /** Runs a function before the next frame. */
   soon(run: () => void): void;
   later(run: () => void, ms: number): () => void;
   random(): number;
@@ -37,9 +37,9 @@ export interface Listener {
   state(state: LinkState): void;
   welcome(welcome: Welcome): void;
   events(events: YardEvent[]): void;
-  /** What was known may be old: everything should be asked for again. */
+  /** The known state may be outdated: reload everything. */
   stale(): void;
-  /** What was known is as it was, and what was missed follows. */
+  /** The known state is valid, and the missed events follow. */
   resumed(): void;
 }
 
@@ -77,7 +77,7 @@ export class Control {
     private readonly events: () => string[],
   ) {}
 
-  /** Connects, or connects again at once: with a new token, or because somebody cannot wait. */
+  /** Connects, or reconnects immediately, for example with a new token. */
   connect(): void {
     this.stopRetry?.();
     this.stopRetry = null;
@@ -96,7 +96,7 @@ export class Control {
     socket.onmessage = (frame) => this.socket === socket && this.receive(String(frame.data));
     socket.onclose = (end) => this.socket === socket && this.closed(end.code);
     if (!token) {
-      // A yard that wants a token waits for one in silence.
+      // A yard that requires a token waits for it without sending anything.
       const stop = this.around.later(() => {
         if (this.socket === socket && !this.welcomed) this.say("locked");
       }, WELCOME_WITHIN);
@@ -104,13 +104,13 @@ export class Control {
     }
   }
 
-  /** Connects as somebody else, for whom everything may look different. */
+  /** Connects as another principal, with possibly different data. */
   reconnect(): void {
     this.seq = null;
     this.connect();
   }
 
-  /** Asks for something. `note` hears what is said before the end. */
+  /** Sends a request. `note` receives the notifications about it. */
   ask(subtype: string, fields: Record<string, unknown> = {}, note?: (note: Note) => void) {
     const id = this.next++;
     const frame = { id, subtype, ...fields };
@@ -174,7 +174,7 @@ export class Control {
         this.listener.stale();
       } else this.listener.resumed();
     } catch (error) {
-      // Lists can be read without events, so the page goes on without.
+      // Lists work without events, so the page continues without them.
       if (error instanceof Refused && error.code !== LOST) this.listener.stale();
     }
   }
@@ -187,7 +187,7 @@ export class Control {
     else request.fail(new Refused(message.error));
   }
 
-  /** Hands on what came since the last picture. */
+  /** Delivers the messages received since the last frame. */
   private drain(): void {
     const queue = this.queue;
     if (!queue.length) return;
@@ -242,7 +242,7 @@ export class Control {
     }
   }
 
-  /** A laptop that slept has a socket that says nothing and does not know it. */
+  /** Detects a dead connection, such as after a laptop slept. */
   private beat(): void {
     this.heard = false;
     this.stopBeat = this.around.later(() => {

@@ -1,9 +1,9 @@
-// What a view may ask of a list.
+// The interface of a list to its view.
 
 export interface Listing {
-  /** Takes a key; says whether it meant something there. */
+  /** Handles a key; returns whether the list uses it. */
   key(event: KeyboardEvent): boolean;
   toTop(): void;
-  /** The id of the row that the cursor is on. */
+  /** The ID of the row under the cursor. */
   active: string | undefined;
 }

@@ -1,4 +1,4 @@
-// Asks the worker whether arguments follow a schema, and gives it only so long.
+// Validates arguments in a worker, with a time limit.
 
 import type { Fault } from "./validate";
 
@@ -13,10 +13,10 @@ function start(): Worker {
   const started = new Worker(new URL("./validate.worker.ts", import.meta.url), { type: "module" });
   started.onmessage = (message: MessageEvent<{ id: number; faults?: Fault[]; odd?: string }>) => {
     const { id, faults, odd } = message.data;
-    waiting.get(id)?.({ faults: faults ?? [], ...(odd ? { odd: `The schema cannot be checked here: ${odd}` } : {}) });
+    waiting.get(id)?.({ faults: faults ?? [], ...(odd ? { odd: `The browser cannot validate against the schema: ${odd}` } : {}) });
     waiting.delete(id);
   };
-  started.onerror = () => giveUp("The schema cannot be checked here.");
+  started.onerror = () => giveUp("The browser cannot validate against the schema.");
   return started;
 }
 
@@ -27,12 +27,12 @@ function giveUp(odd: string): void {
   waiting.clear();
 }
 
-/** What is wrong with a value. Where that cannot be found out the yard will tell. */
+/** Validates a value. If the browser cannot do it, only the yard validates the call. */
 export async function check(schema: unknown, value: unknown): Promise<Verdict> {
   worker ??= start();
   const id = next++;
   const verdict = new Promise<Verdict>((resolve) => waiting.set(id, resolve));
   worker.postMessage({ id, schema: JSON.stringify(schema ?? true), value: JSON.stringify(value ?? null) });
-  const timer = setTimeout(() => waiting.has(id) && giveUp("The schema takes too long to check here; the yard will check."), PATIENCE);
+  const timer = setTimeout(() => waiting.has(id) && giveUp("Validation takes too long in the browser. The yard validates the arguments."), PATIENCE);
   return verdict.finally(() => clearTimeout(timer));
 }

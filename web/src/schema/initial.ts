@@ -1,11 +1,11 @@
-// What a form starts with: the defaults that a schema names, and the objects that must be there.
+// The initial values of a form: the defaults of the schema, and required objects.
 
 import { amount, copy, isObject } from "../control/json";
 import { choices, kinds, properties, required, resolve } from "./resolve";
 
 const DEEPEST = 6;
 
-/** The value that a schema begins with; `undefined` if it names none. */
+/** Returns the initial value for a schema, or `undefined` if it has no default. */
 export function initial(schema: unknown, root: unknown = schema, depth = 0): unknown {
   const open = resolve(schema, root);
   if (open.default !== undefined) return copy(open.default);
@@ -22,7 +22,7 @@ export function initial(schema: unknown, root: unknown = schema, depth = 0): unk
   return value;
 }
 
-/** A value to start with where somebody said that there shall be one. */
+/** Returns an initial value for a field that the user adds. */
 export function fresh(schema: unknown, root: unknown): unknown {
   const begun = initial(schema, root);
   if (begun !== undefined) return begun;
@@ -39,12 +39,12 @@ export function fresh(schema: unknown, root: unknown): unknown {
   return "";
 }
 
-/** Whether two values are the same: numbers by what they amount to. */
+/** Whether two values are equal; numbers are compared by value. */
 function same(one: unknown, other: unknown): boolean {
   return one === other || (amount(one) !== undefined && amount(one) === amount(other));
 }
 
-/** Which of several schemas a value looks like it follows. */
+/** Returns the index of the schema that a value matches best. */
 export function closest(list: unknown[], value: unknown, root: unknown): number {
   const score = list.map((one) => {
     const open = resolve(one, root);

@@ -1,4 +1,4 @@
-// The parameters of a tool as people read them: required ones first, then by name.
+// The parameters of a tool for display: required ones first, then by name.
 
 import { amount, digits, isObject } from "../control/json";
 import { choices, type Open, properties, required, resolve, typeName } from "./resolve";
@@ -10,9 +10,9 @@ export interface Parameter {
   description?: string;
   default?: unknown;
   enum?: unknown[];
-  /** What a value must keep to: `1 to 10`, `at most 20 characters`. */
+  /** The constraints on a value, such as `1 to 10` or `at most 20 characters`. */
   limits: string[];
-  /** The schema of what is inside, if there is something. */
+  /** The schema of the nested properties, if any. */
   inner?: unknown;
 }
 
@@ -32,7 +32,7 @@ export function parameters(schema: unknown, root: unknown = schema): Parameter[]
   return list.sort((a, b) => (a.required === b.required ? a.name.localeCompare(b.name) : a.required ? -1 : 1));
 }
 
-/** The first schema with properties of its own: the object itself, what a list holds, or one of the choices. */
+/** The first schema with properties: the object itself, the items of a list, or one of the choices. */
 function inner(schema: Open, root: unknown): unknown {
   if (Object.keys(properties(schema)).length) return schema;
   const items = schema.items === undefined ? undefined : resolve(schema.items, root);
@@ -62,14 +62,14 @@ export function limits(schema: Open): string[] {
   if (step !== undefined) found.push(`a multiple of ${step}`);
   span(schema.minLength, schema.maxLength, " characters");
   span(schema.minItems, schema.maxItems, " items");
-  if (schema.uniqueItems === true) found.push("no item twice");
-  if (typeof schema.pattern === "string") found.push(`matches ${schema.pattern}`);
+  if (schema.uniqueItems === true) found.push("unique items");
+  if (typeof schema.pattern === "string") found.push(`pattern ${schema.pattern}`);
   if (typeof schema.format === "string") found.push(`format ${schema.format}`);
   if (schema.const !== undefined) found.push(`always ${JSON.stringify(schema.const)}`);
   return found;
 }
 
-/** Whether a schema says anything about what is in an object. */
+/** Whether a schema puts no constraints on the contents of an object. */
 export function isBlank(schema: unknown): boolean {
   return !isObject(schema) || !Object.keys(schema).some((key) => !["type", "$schema", "additionalProperties"].includes(key));
 }

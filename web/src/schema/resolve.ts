@@ -1,5 +1,5 @@
-// Schemas of strangers, read without trust: references are followed inside the document only, loops end, and whatever is not
-// a schema counts as one that allows anything.
+// Reads untrusted schemas: references are resolved within the document only, cycles end, and anything that is not a schema
+// is treated as one that allows any value.
 
 import { amount, isObject } from "../control/json";
 import type { Schema } from "../control/messages";
@@ -8,7 +8,7 @@ export type Open = { [key: string]: unknown };
 
 const LONGEST_WAY = 16;
 
-/** The schema behind references and `allOf`, as one object. */
+/** Resolves references and merges `allOf` into one schema object. */
 export function resolve(schema: unknown, root: unknown): Open {
   let current = schema;
   let gathered: Open = {};
@@ -22,7 +22,7 @@ export function resolve(schema: unknown, root: unknown): Open {
   return gathered;
 }
 
-/** What a local reference leads to. */
+/** Returns the target of a local reference. */
 function at(root: unknown, reference: string): unknown {
   if (reference === "#") return root;
   if (!reference.startsWith("#/")) return undefined;
@@ -39,7 +39,7 @@ function unescape(part: string): string {
   try {
     text = decodeURIComponent(part);
   } catch {
-    // It stays as it is written.
+    // A malformed escape is kept as is.
   }
   return text.replaceAll("~1", "/").replaceAll("~0", "~");
 }
@@ -71,7 +71,7 @@ export function required(schema: Open): string[] {
   return Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === "string") : [];
 }
 
-/** The names of the types that a value may have; none means any. */
+/** Returns the allowed types; an empty list allows any type. */
 export function kinds(schema: Open): string[] {
   const { type } = schema;
   if (typeof type === "string") return [type];
@@ -81,13 +81,13 @@ export function kinds(schema: Open): string[] {
   return [];
 }
 
-/** The other schemas that a value may follow instead. */
+/** Returns the alternative schemas of `oneOf` or `anyOf`. */
 export function choices(schema: Open): Schema[] | undefined {
   const list = schema.oneOf ?? schema.anyOf;
   return Array.isArray(list) && list.length ? (list as Schema[]) : undefined;
 }
 
-/** What type a value has, in one short phrase. */
+/** Describes the type of a value in a short phrase. */
 export function typeName(schema: unknown, root: unknown, depth = 0): string {
   if (depth > 3) return "…";
   const open = resolve(schema, root);

@@ -1,10 +1,10 @@
-// Whether arguments follow a schema, with a sentence for each place where they do not. No code is made from the schema, which
-// the page's security policy would not allow.
+// Validates arguments against a schema, with a message for each error. It does not generate code from the schema, because the
+// content security policy of the page forbids that.
 
 import { type OutputUnit, type Schema, type SchemaDraft, Validator } from "@cfworker/json-schema";
 
 export interface Fault {
-  /** A JSON pointer to the place. */
+  /** A JSON Pointer to the invalid value. */
   pointer: string;
   message: string;
 }
@@ -14,7 +14,7 @@ const DRAFTS: [RegExp, SchemaDraft][] = [
   [/draft-0[67]/, "7"],
   [/2019-09/, "2019-09"],
 ];
-/** Keywords that only say that something inside was wrong. */
+/** Keywords that only report an error in a nested value. */
 const OUTER = ["properties", "items", "prefixItems", "$ref", "additionalProperties", "allOf", "patternProperties", "dependentSchemas"];
 const MOST = 100;
 
@@ -37,7 +37,7 @@ export function validate(schema: unknown, value: unknown): Fault[] {
 function fault(error: OutputUnit): Fault {
   const pointer = error.instanceLocation.replace(/^#/, "");
   const missing = error.keyword === "required" && /property "(.*)"/s.exec(error.error);
-  if (missing) return { pointer: `${pointer}/${escape(missing[1]!)}`, message: "This is required." };
+  if (missing) return { pointer: `${pointer}/${escape(missing[1]!)}`, message: "This field is required." };
   return { pointer, message: error.error };
 }
 

@@ -1,4 +1,4 @@
-// Checks arguments beside the page: a pattern that takes for ever then hurts nobody.
+// Validates arguments in a worker, so that a slow pattern cannot block the page.
 
 import { validate } from "./validate";
 

@@ -1,4 +1,4 @@
-// What a tool's result is made of, found out without trusting it.
+// Parses the untrusted content of results.
 
 import { isObject, parse } from "../control/json";
 
@@ -42,7 +42,7 @@ export function piece(block: unknown): Piece {
   return { kind: "other", value: block };
 }
 
-/** One part of a resource that was read. */
+/** Parses one part of the contents of a resource. */
 export function contents(part: unknown): Piece {
   if (!isObject(part) || typeof part.uri !== "string") return { kind: "other", value: part };
   const mime = typeof part.mimeType === "string" ? part.mimeType : undefined;
@@ -53,13 +53,13 @@ export function contents(part: unknown): Piece {
   return piece;
 }
 
-/** What a picture of this type is shown as, if it can be. */
+/** How content of this type is shown, if the browser can show it. */
 export function shownAs(mime: string | undefined): "image" | "audio" | undefined {
   if (!mime) return undefined;
   return IMAGE.test(mime) ? "image" : AUDIO.test(mime) ? "audio" : undefined;
 }
 
-/** The JSON in a text, if it is an object or a list. */
+/** Parses text as JSON if it is an object or an array. */
 export function json(text: string): unknown {
   if (text.length > 2_000_000 || !/^\s*[[{]/.test(text)) return undefined;
   try {
@@ -76,7 +76,7 @@ export interface Table {
 
 const WIDEST = 24;
 
-/** A list of objects as a table: the value itself, or the one list in an object. */
+/** Converts a list of objects, or the only such list in an object, to a table. */
 export function table(value: unknown): Table | undefined {
   if (isObject(value)) {
     const lists = Object.values(value).map(table).filter((one) => one !== undefined);
@@ -88,7 +88,7 @@ export function table(value: unknown): Table | undefined {
   return columns.size ? { columns: [...columns], rows: value } : undefined;
 }
 
-/** A file name for something that is downloaded. */
+/** Returns a safe file name for a download. */
 export function fileName(uri: string, fallback = "download"): string {
   const last = uri.split(/[?#]/)[0]!.split("/").filter(Boolean).at(-1) ?? fallback;
   return last.replace(/[^\w.-]+/g, "_").slice(-80) || fallback;

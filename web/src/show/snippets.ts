@@ -1,4 +1,4 @@
-// A call as a line of code that does the same elsewhere. The token is never part of it.
+// A call as code for other environments. It never contains the token.
 
 import { digits, pretty } from "../control/json";
 
@@ -38,12 +38,12 @@ export function snippet(language: Language, origin: string, tool: string, args: 
   }
 }
 
-/** A word for a POSIX shell. */
+/** Quotes a word for a POSIX shell. */
 export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A JSON value as Python spells it. */
+/** Formats a JSON value as a Python literal. */
 export function python(value: unknown, depth = 0): string {
   const pad = "    ".repeat(depth + 1);
   const end = "    ".repeat(depth);

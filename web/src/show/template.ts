@@ -1,8 +1,8 @@
-// Addresses with holes, as RFC 6570 writes them: enough of it to fill them in.
+// URI templates (RFC 6570), as far as needed to expand them.
 
 const HOLE = /\{([+#./;?&]?)([^{}]+)\}/g;
 
-/** The names of the holes, each once. */
+/** Returns the names of the variables, without duplicates. */
 export function variables(template: string): string[] {
   const names = new Set<string>();
   for (const match of template.matchAll(HOLE)) for (const name of match[2]!.split(",")) names.add(bare(name));
@@ -13,7 +13,7 @@ function bare(name: string): string {
   return name.replace(/(\*|:\d+)$/, "").trim();
 }
 
-/** The address with its holes filled; a hole without a value vanishes. */
+/** Expands a template; variables without a value are omitted. */
 export function expand(template: string, values: Record<string, string>): string {
   return template.replace(HOLE, (_whole, operator: string, list: string) => {
     const given = list.split(",").map((name) => ({ name: bare(name), value: values[bare(name)] ?? "", cut: /:(\d+)$/.exec(name)?.[1] }));

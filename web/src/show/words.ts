@@ -1,4 +1,4 @@
-// Times, durations and sizes in words.
+// Formats times, durations, sizes and errors.
 
 export function duration(ms: number | undefined): string {
   if (ms === undefined || !Number.isFinite(ms)) return "";
@@ -8,7 +8,7 @@ export function duration(ms: number | undefined): string {
   return span(ms);
 }
 
-/** How long something has been going on, in its two largest units. */
+/** Formats a duration in its two largest units. */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const units: [string, number][] = [
@@ -46,7 +46,7 @@ export function many(count: number, one: string): string {
   return `${count.toLocaleString("en")} ${count === 1 ? one : `${one}s`}`;
 }
 
-/** How many bytes a text takes when it is sent. */
+/** Returns the length of a text in UTF-8. */
 export function bytes(text: string): number {
   let count = 0;
   for (let at = 0; at < text.length; at++) {
@@ -56,9 +56,10 @@ export function bytes(text: string): number {
   return count;
 }
 
-/** What is wrong, as one sentence. */
+/** Formats an error: its message, and its suggestion as a hint on a second line. */
 export function problem(error: unknown): string {
   if (typeof error === "string") return error;
-  const message = (error as { message?: unknown } | null)?.message;
-  return typeof message === "string" ? message : JSON.stringify(error);
+  const { message, suggestion } = (error ?? {}) as { message?: unknown; suggestion?: unknown };
+  if (typeof message !== "string") return JSON.stringify(error);
+  return typeof suggestion === "string" ? `${message}\nhint: ${suggestion}` : message;
 }

@@ -1,4 +1,4 @@
-// Arguments that were used before, by tool, in this browser. What is long is not kept.
+// The recent arguments of each tool in this tab. Long arguments are not stored.
 
 const KEY = "toolyard.recent";
 const PER_TOOL = 8;
@@ -31,6 +31,6 @@ export function remember(tool: string, args: unknown): void {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(Object.fromEntries(entries)));
   } catch {
-    // A full store keeps nothing more, and nothing depends on it.
+    // The storage is full; recent arguments are optional.
   }
 }

@@ -1,4 +1,4 @@
-// Calls that this page makes: how far each is, what it said, what it asks, and how it ended.
+// The calls that this page makes: their progress, output, requests for input, and outcome.
 
 import { computed, markRaw, reactive, shallowReactive } from "vue";
 import { amount, isObject } from "../control/json";
@@ -33,17 +33,17 @@ export interface Run {
 
 const KEPT = 50;
 const PIECES = 2_000;
-/** What somebody at the page can be asked. Roots are not among it: a person has none, and a server gets an empty list. */
+/** The requests that the user can answer. Roots are not included: the page has none, so a server gets an empty list. */
 const ASKS: Question["kind"][] = ["elicit_form", "elicit_url", "sample"];
 const runs = shallowReactive<Run[]>([]);
 let next = 1;
 
-/** The latest call of a tool that this page made. */
+/** The latest call of a tool from this page. */
 export function latest(tool: () => string) {
   return computed(() => runs.find((run) => run.tool === tool()));
 }
 
-/** The arguments of a call, if this page made it. */
+/** Returns a call by its execution ID, if this page made it. */
 export function madeHere(executionId: string): Run | undefined {
   return runs.find((run) => run.executionId === executionId);
 }
@@ -77,7 +77,7 @@ interface Ended {
   result: unknown;
 }
 
-/** Vue need not watch what a tool said: it never changes. */
+/** Excludes a value from reactivity: the output of a tool never changes. */
 function freeze(value: unknown): unknown {
   return typeof value === "object" && value !== null ? markRaw(value) : value;
 }
@@ -85,7 +85,7 @@ function freeze(value: unknown): unknown {
 function hear(run: Run, note: Note): void {
   switch (note.type) {
     case "progress":
-      // Progress that goes back is shown as it is; a number that is none is not.
+      // Progress that decreases is shown; values that are not finite numbers are ignored.
       run.progress = finite(note.progress) ?? run.progress;
       run.total = finite(note.total);
       run.message = note.message;
@@ -119,7 +119,7 @@ function end(run: Run, response: Ended): void {
   run.result = freeze(response.result);
   run.size = bytes(JSON.stringify(response.result) ?? "");
   run.questions = [];
-  // A tool that reports failure has a result, too.
+  // A tool that reports an error has a result, too.
   run.state = isObject(response.result) && response.result.isError === true ? "failed" : "succeeded";
 }
 
@@ -132,7 +132,7 @@ function fail(run: Run, error: unknown): void {
     return;
   }
   run.state = "failed";
-  const lost = refused.code === LOST ? "Whether the tool did anything is not known; its call is in the list of calls." : undefined;
+  const lost = refused.code === LOST ? "check the list of calls to see whether the tool ran" : undefined;
   run.failure = {
     code: refused.code,
     message: refused.message,

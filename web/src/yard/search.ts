@@ -1,10 +1,10 @@
-// Finding tools while somebody types: everything that can be looked at was put into lower case before.
+// Incremental search for tools. The searchable text is converted to lowercase in advance.
 
 import type { Tool } from "../control/messages";
 
 export interface Row {
   tool: Tool;
-  /** What is shown as its name: a title of its own, or the raw name. */
+  /** The displayed name: the title, or the raw name. */
   label: string;
   name: string;
   text: string;
@@ -34,7 +34,7 @@ export function prepare(tools: Tool[]): Row[] {
   return rows.sort((a, b) => compare(a.tool.serverName, b.tool.serverName) || compare(a.tool.name, b.tool.name));
 }
 
-/** The rows that have every word, those first whose name is what was typed, begins with it, or has it. */
+/** Returns the rows that contain every word, ranked by name: exact match, prefix, substring, others. */
 export function find(rows: Row[], filter: Filter): Row[] {
   const words = filter.query.toLowerCase().split(/\s+/).filter(Boolean);
   const narrowed = !!(filter.server || filter.tag || filter.permission);
@@ -57,7 +57,7 @@ function passes(tool: Tool, filter: Filter): boolean {
   return !filter.permission || tool.permissions.includes(filter.permission);
 }
 
-/** Every value that a filter can have, with how many tools have it. */
+/** Returns every value of a filter with the number of matching tools. */
 export function facet(rows: Row[], of: (tool: Tool) => string[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const row of rows) for (const value of of(row.tool)) counts.set(value, (counts.get(value) ?? 0) + 1);

@@ -1,4 +1,4 @@
-// The calls of the yard, oldest first, each once, and never more than a page can hold.
+// The calls of the yard, oldest first and without duplicates, up to a limit.
 
 import type { Call, YardEvent } from "../control/messages";
 
@@ -23,7 +23,7 @@ export class Timeline {
     return this.byId.get(id);
   }
 
-  /** Takes in what happened; says whether anything is different now. */
+  /** Applies events; returns whether anything changed. */
   apply(events: YardEvent[]): boolean {
     let changed = false;
     for (const event of events) {
@@ -41,7 +41,7 @@ export class Timeline {
     return changed;
   }
 
-  /** Takes in calls from before, in any order. */
+  /** Adds earlier calls, in any order. */
   fill(calls: Call[]): void {
     for (const call of calls) this.put(call);
     const started = (id: string) => this.byId.get(id)?.call.startedAt ?? "";
@@ -49,7 +49,7 @@ export class Timeline {
     this.trim();
   }
 
-  /** The entries, the latest first. */
+  /** Returns the entries, newest first. */
   latest(): Entry[] {
     const entries: Entry[] = [];
     for (let at = this.order.length - 1; at >= 0; at--) {
@@ -66,7 +66,7 @@ export class Timeline {
 
   private put(call: Call): boolean {
     const known = this.byId.get(call.id);
-    // An old word about a call that is over changes nothing.
+    // An outdated event about a finished call changes nothing.
     if (known && known.call.status !== "running" && call.status === "running") return false;
     if (!known) this.order.push(call.id);
     this.byId.set(call.id, { ...known, call });

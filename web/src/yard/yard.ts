@@ -1,9 +1,10 @@
-// What the page knows of the yard, kept up to date by the control socket. Views read it; only this file changes it.
+// The state of the yard, kept up to date over the control socket. Views read it; only this file changes it.
 
 import { computed, reactive, ref, shallowRef, triggerRef } from "vue";
 import { keepToken, token } from "../address";
 import type { Call, Lists, Note, Principal, Prompt, Server, Tool, Welcome, YardEvent } from "../control/messages";
 import { Control, type LinkState, LOST, Refused } from "../control/socket";
+import { problem } from "../show/words";
 import { prepare, type Row } from "./search";
 import { Timeline } from "./timeline";
 
@@ -20,7 +21,7 @@ export interface LogLine {
 }
 
 export const link = ref<LinkState>("connecting");
-/** Whether a token was refused, and not just missing. */
+/** Whether a token was rejected, not just missing. */
 export const refused = ref(false);
 export const principal = shallowRef<Principal | null>(null);
 export const version = ref("");
@@ -34,7 +35,7 @@ export const stderr = reactive(new Map<string, string[]>());
 export const log = shallowRef<LogLine[]>([]);
 export const updated = shallowRef<{ serverName: string; uri: string } | null>(null);
 export const lagged = ref(0);
-/** Things that went wrong while lists were read, by what was asked. */
+/** The errors of list requests, by subtype. */
 export const troubles = reactive(new Map<string, string>());
 
 export const byName = computed(() => new Map((rows.value ?? []).map((row) => [row.tool.fullName, row.tool])));
@@ -62,7 +63,7 @@ export function connect(): void {
   control.connect();
 }
 
-/** Connects with another token than before. */
+/** Connects with a new token. */
 export function reconnect(): void {
   control.reconnect();
 }
@@ -77,7 +78,7 @@ export function ask<T>(subtype: string, fields: Record<string, unknown> = {}, no
   return { id, done: done as Promise<T> };
 }
 
-/** A request of the REST front, with the token. */
+/** Sends a request to the REST front, with the token. */
 export function fetchRest(path: string, options: RequestInit = {}): Promise<Response> {
   const given = token();
   const headers = { ...options.headers, ...(given ? { Authorization: `Bearer ${given}` } : {}) };
@@ -99,9 +100,9 @@ function follow(state: LinkState): void {
   link.value = state === "connecting" && wasOpen ? "down" : state;
 }
 
-function welcome(said: Welcome): void {
-  principal.value = said.principal;
-  version.value = said.server.version;
+function welcome(message: Welcome): void {
+  principal.value = message.principal;
+  version.value = message.server.version;
 }
 
 async function read<T>(subtype: string, fields: Record<string, unknown>, take: (response: T) => void): Promise<void> {
@@ -110,19 +111,19 @@ async function read<T>(subtype: string, fields: Record<string, unknown>, take: (
     troubles.delete(subtype);
   } catch (error) {
     if (!(error instanceof Refused)) return;
-    // What was lost on the way is asked for again when the socket is back.
+    // A lost request is repeated after the reconnect.
     if (error.code === LOST) unread = true;
-    else troubles.set(subtype, error.message);
+    else troubles.set(subtype, problem(error));
   }
 }
 
-/** Whether a list was asked for and lost on the way. */
+/** Whether a list request was lost with the connection. */
 let unread = false;
 function resumed(): void {
   if (unread) void reload();
 }
 
-/** What came while the history was read, which may not know of it: one list for each reading. */
+/** The events received during a history request, whose response may lack them: one list per request. */
 const meanwhile = new Set<YardEvent[]>();
 async function reload(): Promise<void> {
   unread = false;
@@ -155,7 +156,7 @@ const readLists = () =>
     lists.value = { resources: response.resources ?? {}, resource_templates: response.resource_templates ?? {} };
   });
 
-/** Reads calls from before those that are known. */
+/** Loads older calls. */
 export async function readOlder(): Promise<void> {
   const cursor = older.value;
   if (!cursor) return;
@@ -166,7 +167,7 @@ export async function readOlder(): Promise<void> {
   });
 }
 
-/** What a list is read with again, once, however many events say that it changed. */
+/** Pending reloads: several change events cause only one. */
 const again = new Map<() => Promise<void>, ReturnType<typeof setTimeout>>();
 function soon(reading: () => Promise<void>): void {
   if (again.has(reading)) return;
@@ -179,7 +180,7 @@ function soon(reading: () => Promise<void>): void {
   );
 }
 
-/** Shows the calls again: at once, but in a flood of events only now and then. */
+/** Redraws the calls: immediately, but throttled under load. */
 const RARELY = 120;
 let drawn = 0;
 let drawing = false;
@@ -240,13 +241,13 @@ function put(changed: Map<string, Server>, gone = new Set<string>()): void {
 
 function keepLine(server: string, line: string): void {
   const lines = stderr.get(server);
-  // Nobody has looked at this server yet; whoever does asks for all of it.
+  // The standard error of this server was not opened yet; opening it loads all of it.
   if (!lines) return;
   lines.push(line);
   if (lines.length > LINES) lines.splice(0, lines.length - LINES);
 }
 
-/** Reads what a server wrote to its standard error; from then on new lines are added. */
+/** Loads the standard error of a server; from then on, new lines are added. */
 export async function readStderr(server: string): Promise<void> {
   const { lines } = await ask<{ lines: string[] }>("mcp_stderr", { server_name: server }).done;
   stderr.set(server, lines.slice(-LINES));

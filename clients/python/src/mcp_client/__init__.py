@@ -1,4 +1,4 @@
-"""Find and execute the tools of a Toolyard, over its REST protocol."""
+"""Find and execute the tools of a Toolyard over its REST API."""
 
 from .aio import AsyncExecutions, AsyncMCPClient
 from .client import Executions, MCPClient

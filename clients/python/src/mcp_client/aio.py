@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class AsyncMCPClient:
-    """A yard's tools, over its REST protocol. Use it as a context manager, or close it."""
+    """A client for the REST API of a yard. Use it as a context manager, or close it."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AsyncMCPClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes every connection."""
+        """Closes all connections."""
         await self._http.aclose()
 
     async def discover_tools(
@@ -78,21 +78,21 @@ class AsyncMCPClient:
         q: str | None = None,
         page_size: int | None = None,
     ) -> list[Tool]:
-        """Every tool that fits, as far as this caller may use it; `page_size` is how many are fetched at a time."""
+        """Returns all matching tools that the caller may use. `page_size` is the number of tools per request."""
         query = tool_query(server, category, tags, q, page_size)
         tools: list[Tool] = []
         cursor: QueryPairs = []
         while True:
             page = await self.request("GET", "/mcp/tools", query=query + cursor)
             if not isinstance(page, dict) or not isinstance(page.get("tools"), list):
-                raise UnexpectedAnswerError("the list of tools has no tools")
+                raise UnexpectedAnswerError("the response to the tool list request has no `tools`")
             tools.extend(page["tools"])
             if "nextCursor" not in page:
                 return tools
             cursor = [("cursor", page["nextCursor"])]
 
     async def get_tool(self, name: str) -> ToolDetails:
-        """Everything that is known of one tool."""
+        """Returns the details of one tool."""
         return cast(ToolDetails, await self.request("GET", f"/mcp/tools/{segment(name)}"))
 
     async def execute_tool(
@@ -113,12 +113,12 @@ class AsyncMCPClient:
         idempotent: bool = False,
         content: Content | None = None,
     ) -> ExecutionResponse:
-        """Executes a tool and gives back the response of the protocol; raises an MCPError if that fails.
+        """Executes a tool and returns the response. Raises an MCPError if the execution fails.
 
-        `timeout` is in seconds. `on_start` gets the id of the execution as soon as it is known. `idempotent` says that
-        running this tool twice does no harm, and makes retries safe, as an `idempotency_key` does.
+        `timeout` is in seconds. `on_start` receives the execution ID as soon as it is known. `idempotent` states that
+        the tool can safely run twice, which makes retries safe, as an `idempotency_key` does.
         """
-        hears: dict[str, Callable[[Any], object] | None] = {
+        callbacks: dict[str, Callable[[Any], object] | None] = {
             "progress": on_progress,
             "chunk": on_chunk,
             "log": on_log,
@@ -127,7 +127,7 @@ class AsyncMCPClient:
         sending = order(
             name,
             params,
-            heard=any(hears.values()),
+            heard=any(callbacks.values()),
             timeout=timeout,
             version=version,
             priority=priority,
@@ -137,7 +137,7 @@ class AsyncMCPClient:
             idempotent=idempotent,
             content=content,
         )
-        return await self._again(sending, lambda: self._execute_once(sending, hears))
+        return await self._again(sending, lambda: self._execute_once(sending, callbacks))
 
     async def request(
         self,
@@ -148,7 +148,7 @@ class AsyncMCPClient:
         headers: dict[str, str] | None = None,
         body: Any = None,
     ) -> Any:
-        """Any other request of this API, with the same rules: JSON in, JSON out, GET and HEAD are made again."""
+        """Sends any other request to the API, with a JSON body and a JSON response. GET and HEAD are retried."""
         sending = plain(method, path, query or [], headers, body, self._request_timeout)
         return await self._again(sending, lambda: self._request_once(sending))
 
@@ -164,7 +164,7 @@ class AsyncMCPClient:
     async def _execute_once(
         self,
         sending: Sending,
-        hears: dict[str, Callable[[Any], object] | None],
+        callbacks: dict[str, Callable[[Any], object] | None],
     ) -> ExecutionResponse:
         execution: str | None = None
         over = False
@@ -177,13 +177,13 @@ class AsyncMCPClient:
                 raise failure(sending, answer)
             execution = answer.headers.get("x-execution-id")
             if execution is not None:
-                await _hear(hears, "start", execution)
+                await _notify(callbacks, "start", execution)
             if is_stream(answer):
                 reader, watch = EventReader(), Watch(sending)
                 async for piece in answer.aiter_bytes():
                     for event in reader.push(piece):
                         over = event.event in ("result", "error")
-                        response = await _hear_event(hears, event)
+                        response = await _handle_event(callbacks, event)
                         if response is not None:
                             return response
                     watch.check()
@@ -192,7 +192,7 @@ class AsyncMCPClient:
             over = True
             response = read_envelope(sending, answer)
             for chunk in response.get("chunks", []):
-                await _hear(hears, "chunk", chunk)
+                await _notify(callbacks, "chunk", chunk)
             return response
         except httpx.HTTPError as error:
             over = True
@@ -218,7 +218,7 @@ class AsyncMCPClient:
         try:
             await self._http.send(self._build(sending))
         except httpx.HTTPError:
-            # Nobody waits for this any more; what matters to the caller is that they gave up.
+            # Canceling is best effort: the caller has already stopped waiting.
             pass
 
     def _build(self, sending: Sending) -> httpx.Request:
@@ -241,7 +241,7 @@ class AsyncMCPClient:
 
 
 class AsyncExecutions:
-    """What is under way, and what is just over."""
+    """Running and recently finished executions."""
 
     def __init__(self, client: AsyncMCPClient) -> None:
         self._client = client
@@ -253,40 +253,40 @@ class AsyncExecutions:
         tool: str | None = None,
         limit: int | None = None,
     ) -> list[Execution]:
-        """Recent executions, the newest first; at most `limit` (up to 1000, 100 if not said)."""
+        """Returns recent executions, newest first, at most `limit`. Default: 100; maximum: 1000."""
         pairs = [("state", state), ("tool", tool), ("limit", None if limit is None else str(limit))]
         query = [(name, value) for name, value in pairs if value is not None]
         answer = await self._client.request("GET", "/mcp/executions", query=query)
         return cast("list[Execution]", answer["executions"])
 
     async def get(self, execution_id: str) -> Execution:
-        """One of them, with its outcome once there is one."""
+        """Returns one execution, with its outcome once it has ended."""
         return cast(Execution, await self._client.request("GET", f"/mcp/executions/{segment(execution_id)}"))
 
     async def cancel(self, execution_id: str) -> Execution:
-        """Asks the server to stop it. One that is over stays as it is."""
+        """Cancels an execution. An execution that has ended is not changed."""
         return cast(Execution, await self._client.request("DELETE", f"/mcp/executions/{segment(execution_id)}"))
 
 
-async def _hear(hears: dict[str, Callable[[Any], object] | None], what: str, said: Any) -> None:
-    callback = hears.get(what)
+async def _notify(callbacks: dict[str, Callable[[Any], object] | None], what: str, data: Any) -> None:
+    callback = callbacks.get(what)
     if callback is not None:
-        answer = callback(said)
+        answer = callback(data)
         if inspect.isawaitable(answer):
             await answer
 
 
-async def _hear_event(
-    hears: dict[str, Callable[[Any], object] | None],
+async def _handle_event(
+    callbacks: dict[str, Callable[[Any], object] | None],
     event: ServerEvent,
 ) -> ExecutionResponse | None:
     if event.event not in ("progress", "chunk", "log", "result", "error"):
         return None
-    said = read_event(event)
+    data = read_event(event)
     if event.event != "result":
-        await _hear(hears, event.event, said)
+        await _notify(callbacks, event.event, data)
         return None
-    # What was over before it could be streamed has its pieces in the envelope.
-    for chunk in said.get("chunks", []):
-        await _hear(hears, "chunk", chunk)
-    return cast(ExecutionResponse, said)
+    # An execution that ended before it could be streamed has its chunks in the envelope.
+    for chunk in data.get("chunks", []):
+        await _notify(callbacks, "chunk", chunk)
+    return cast(ExecutionResponse, data)

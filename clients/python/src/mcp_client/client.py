@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class MCPClient:
-    """A yard's tools, over its REST protocol. Use it as a context manager, or close it."""
+    """A client for the REST API of a yard. Use it as a context manager, or close it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class MCPClient:
         self.close()
 
     def close(self) -> None:
-        """Closes every connection."""
+        """Closes all connections."""
         self._http.close()
 
     def discover_tools(
@@ -76,21 +76,21 @@ class MCPClient:
         q: str | None = None,
         page_size: int | None = None,
     ) -> list[Tool]:
-        """Every tool that fits, as far as this caller may use it; `page_size` is how many are fetched at a time."""
+        """Returns all matching tools that the caller may use. `page_size` is the number of tools per request."""
         query = tool_query(server, category, tags, q, page_size)
         tools: list[Tool] = []
         cursor: QueryPairs = []
         while True:
             page = self.request("GET", "/mcp/tools", query=query + cursor)
             if not isinstance(page, dict) or not isinstance(page.get("tools"), list):
-                raise UnexpectedAnswerError("the list of tools has no tools")
+                raise UnexpectedAnswerError("the response to the tool list request has no `tools`")
             tools.extend(page["tools"])
             if "nextCursor" not in page:
                 return tools
             cursor = [("cursor", page["nextCursor"])]
 
     def get_tool(self, name: str) -> ToolDetails:
-        """Everything that is known of one tool."""
+        """Returns the details of one tool."""
         return cast(ToolDetails, self.request("GET", f"/mcp/tools/{segment(name)}"))
 
     def execute_tool(
@@ -111,12 +111,12 @@ class MCPClient:
         idempotent: bool = False,
         content: Content | None = None,
     ) -> ExecutionResponse:
-        """Executes a tool and gives back the response of the protocol; raises an MCPError if that fails.
+        """Executes a tool and returns the response. Raises an MCPError if the execution fails.
 
-        `timeout` is in seconds. `on_start` gets the id of the execution as soon as it is known. `idempotent` says that
-        running this tool twice does no harm, and makes retries safe, as an `idempotency_key` does.
+        `timeout` is in seconds. `on_start` receives the execution ID as soon as it is known. `idempotent` states that
+        the tool can safely run twice, which makes retries safe, as an `idempotency_key` does.
         """
-        hears: dict[str, Callable[[Any], object] | None] = {
+        callbacks: dict[str, Callable[[Any], object] | None] = {
             "progress": on_progress,
             "chunk": on_chunk,
             "log": on_log,
@@ -125,7 +125,7 @@ class MCPClient:
         sending = order(
             name,
             params,
-            heard=any(hears.values()),
+            heard=any(callbacks.values()),
             timeout=timeout,
             version=version,
             priority=priority,
@@ -135,7 +135,7 @@ class MCPClient:
             idempotent=idempotent,
             content=content,
         )
-        return self._again(sending, lambda: self._execute_once(sending, hears))
+        return self._again(sending, lambda: self._execute_once(sending, callbacks))
 
     def request(
         self,
@@ -146,7 +146,7 @@ class MCPClient:
         headers: dict[str, str] | None = None,
         body: Any = None,
     ) -> Any:
-        """Any other request of this API, with the same rules: JSON in, JSON out, GET and HEAD are made again."""
+        """Sends any other request to the API, with a JSON body and a JSON response. GET and HEAD are retried."""
         sending = plain(method, path, query or [], headers, body, self._request_timeout)
         return self._again(sending, lambda: self._request_once(sending))
 
@@ -162,7 +162,7 @@ class MCPClient:
     def _execute_once(
         self,
         sending: Sending,
-        hears: dict[str, Callable[[Any], object] | None],
+        callbacks: dict[str, Callable[[Any], object] | None],
     ) -> ExecutionResponse:
         execution: str | None = None
         over = False
@@ -175,13 +175,13 @@ class MCPClient:
                 raise failure(sending, answer)
             execution = answer.headers.get("x-execution-id")
             if execution is not None:
-                _hear(hears, "start", execution)
+                _notify(callbacks, "start", execution)
             if is_stream(answer):
                 reader, watch = EventReader(), Watch(sending)
                 for piece in answer.iter_bytes():
                     for event in reader.push(piece):
                         over = event.event in ("result", "error")
-                        response = _hear_event(hears, event)
+                        response = _handle_event(callbacks, event)
                         if response is not None:
                             return response
                     watch.check()
@@ -190,7 +190,7 @@ class MCPClient:
             over = True
             response = read_envelope(sending, answer)
             for chunk in response.get("chunks", []):
-                _hear(hears, "chunk", chunk)
+                _notify(callbacks, "chunk", chunk)
             return response
         except httpx.HTTPError as error:
             over = True
@@ -214,7 +214,7 @@ class MCPClient:
         try:
             self._http.send(self._build(sending))
         except httpx.HTTPError:
-            # Nobody waits for this any more; what matters to the caller is that they gave up.
+            # Canceling is best effort: the caller has already stopped waiting.
             pass
 
     def _build(self, sending: Sending) -> httpx.Request:
@@ -237,7 +237,7 @@ class MCPClient:
 
 
 class Executions:
-    """What is under way, and what is just over."""
+    """Running and recently finished executions."""
 
     def __init__(self, client: MCPClient) -> None:
         self._client = client
@@ -249,38 +249,38 @@ class Executions:
         tool: str | None = None,
         limit: int | None = None,
     ) -> list[Execution]:
-        """Recent executions, the newest first; at most `limit` (up to 1000, 100 if not said)."""
+        """Returns recent executions, newest first, at most `limit`. Default: 100; maximum: 1000."""
         pairs = [("state", state), ("tool", tool), ("limit", None if limit is None else str(limit))]
         query = [(name, value) for name, value in pairs if value is not None]
         answer = self._client.request("GET", "/mcp/executions", query=query)
         return cast("list[Execution]", answer["executions"])
 
     def get(self, execution_id: str) -> Execution:
-        """One of them, with its outcome once there is one."""
+        """Returns one execution, with its outcome once it has ended."""
         return cast(Execution, self._client.request("GET", f"/mcp/executions/{segment(execution_id)}"))
 
     def cancel(self, execution_id: str) -> Execution:
-        """Asks the server to stop it. One that is over stays as it is."""
+        """Cancels an execution. An execution that has ended is not changed."""
         return cast(Execution, self._client.request("DELETE", f"/mcp/executions/{segment(execution_id)}"))
 
 
-def _hear(hears: dict[str, Callable[[Any], object] | None], what: str, said: Any) -> None:
-    callback = hears.get(what)
+def _notify(callbacks: dict[str, Callable[[Any], object] | None], what: str, data: Any) -> None:
+    callback = callbacks.get(what)
     if callback is not None:
-        callback(said)
+        callback(data)
 
 
-def _hear_event(
-    hears: dict[str, Callable[[Any], object] | None],
+def _handle_event(
+    callbacks: dict[str, Callable[[Any], object] | None],
     event: ServerEvent,
 ) -> ExecutionResponse | None:
     if event.event not in ("progress", "chunk", "log", "result", "error"):
         return None
-    said = read_event(event)
+    data = read_event(event)
     if event.event != "result":
-        _hear(hears, event.event, said)
+        _notify(callbacks, event.event, data)
         return None
-    # What was over before it could be streamed has its pieces in the envelope.
-    for chunk in said.get("chunks", []):
-        _hear(hears, "chunk", chunk)
-    return cast(ExecutionResponse, said)
+    # An execution that ended before it could be streamed has its chunks in the envelope.
+    for chunk in data.get("chunks", []):
+        _notify(callbacks, "chunk", chunk)
+    return cast(ExecutionResponse, data)

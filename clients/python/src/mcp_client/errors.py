@@ -1,6 +1,6 @@
-"""Every way in which a call can fail, as one class per code of the REST protocol.
+"""The errors of a call: one class per error code of the REST API.
 
-What went wrong is told by the server; the two classes at the end are for when it told nothing that could be understood.
+The last two classes are for failures without a valid response from the server.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class MCPError(Exception):
-    """Everything that this library raises on account of the server or the way to it."""
+    """The base class of all errors caused by the server or the network."""
 
     def __init__(
         self,
@@ -25,20 +25,20 @@ class MCPError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
-        #: The HTTP status; None where the failure came as an event of a stream, or no answer came at all.
+        #: The HTTP status; None if the failure arrived as an event of a stream, or there was no response.
         self.status = status
         self.details = details
         self.execution_id = execution_id
-        #: Seconds after which trying again makes sense.
+        #: The number of seconds to wait before a retry.
         self.retry_after = retry_after
-        #: Whether this is the kept outcome of an earlier execution with the same idempotency key.
+        #: Whether this is the stored outcome of an earlier execution with the same idempotency key.
         self.replayed = replayed
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.code!r}, {self.message!r}, status={self.status!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors cross process borders (pools, task queues); what the base class does loses the code.
+        # Errors are pickled across processes (pools, task queues); the base class would lose the code.
         return (_rebuild, (type(self), self.code, self.message, dict(self.__dict__)))
 
 
@@ -50,19 +50,19 @@ def _rebuild(kind: type[MCPError], code: str, message: str, facts: dict[str, Any
 
 
 class ToolNotFoundError(MCPError):
-    """There is no such tool, or not for this caller."""
+    """The tool does not exist, or the caller may not use it."""
 
 
 class NotFoundError(MCPError):
-    """There is no such execution, or nothing at that address."""
+    """The execution or the path does not exist."""
 
 
 class ValidationError(MCPError):
-    """The request is wrong, the parameters of the tool included; status 409: a key was used for another request."""
+    """The request or the parameters are invalid. Status 409: the idempotency key belongs to another request."""
 
     @property
     def violations(self) -> list[dict[str, Any]]:
-        """Everything that is wrong with it: `pointer`, `field`, `reason` and `provided` of each."""
+        """All violations, each with `pointer`, `field`, `reason` and `provided`."""
         listed = self.details.get("violations") if isinstance(self.details, dict) else None
         return listed if isinstance(listed, list) else []
 
@@ -76,11 +76,11 @@ class PermissionDeniedError(MCPError):
 
 
 class RateLimitError(MCPError):
-    """Too many calls; nothing was executed."""
+    """The rate limit is exceeded; nothing was executed."""
 
 
 class PayloadTooLargeError(MCPError):
-    """The request is larger than the server takes."""
+    """The request exceeds the size limit of the server."""
 
 
 class UnsupportedMediaTypeError(MCPError):
@@ -88,15 +88,15 @@ class UnsupportedMediaTypeError(MCPError):
 
 
 class MethodNotAllowedError(MCPError):
-    """The address is for other methods."""
+    """The path does not support this method."""
 
 
 class ExecutionTimeoutError(MCPError):
-    """The tool took longer than it may."""
+    """The tool exceeded its time limit."""
 
 
 class ExecutionCancelledError(MCPError):
-    """Somebody cancelled the execution."""
+    """The execution was canceled."""
 
 
 class ExecutionError(MCPError):
@@ -104,18 +104,18 @@ class ExecutionError(MCPError):
 
 
 class InternalError(MCPError):
-    """A bug of the server; the details have the id under which its log has it."""
+    """An internal error of the server; the details contain the ID of the log entry."""
 
 
 class NetworkError(MCPError):
-    """The server could not be reached, or the connection broke before there was an answer."""
+    """The server could not be reached, or the connection broke before the response was complete."""
 
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__("NETWORK_ERROR", message, **facts)
 
 
 class UnexpectedAnswerError(MCPError):
-    """An answer that is not in the words of the protocol, such as the error page of a proxy."""
+    """A response that does not follow the protocol, such as the error page of a proxy."""
 
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__("UNEXPECTED_ANSWER", message, **facts)
@@ -139,5 +139,5 @@ _CLASSES: dict[str, type[MCPError]] = {
 
 
 def error_for(code: str, message: str, **facts: Any) -> MCPError:
-    """The error for what a server said; a code that is not known yet is still an MCPError."""
+    """Returns the error for a code; an unknown code gives a plain MCPError."""
     return _CLASSES.get(code, MCPError)(code, message, **facts)

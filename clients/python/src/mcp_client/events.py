@@ -1,4 +1,4 @@
-"""Server-sent events, from bytes that arrive in pieces of any size: a piece may end anywhere, also within a letter."""
+"""Parses server-sent events from bytes in chunks of any size; a chunk may end within a character."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ServerEvent:
 
 class EventReader:
     def __init__(self) -> None:
-        # The signature at the start of a text, if there is one, is no part of it.
+        # A byte order mark at the start is not part of the text.
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
         self._line: list[str] = []
         self._after_return = False
@@ -27,7 +27,7 @@ class EventReader:
         self._data: list[str] = []
 
     def push(self, piece: bytes) -> list[ServerEvent]:
-        """Takes the next piece and gives back the events that it completes."""
+        """Parses the next chunk and returns the events that it completes."""
         text = self._decoder.decode(piece)
         if not text:
             return []
@@ -57,7 +57,7 @@ class EventReader:
             self._event = value
         elif field == "id" and "\0" not in value:
             self._id = value
-        # Comments have an empty field, and fields that are not known are to be passed over.
+        # Comments have an empty field name; unknown fields are ignored.
         return None
 
     def _dispatch(self) -> ServerEvent | None:

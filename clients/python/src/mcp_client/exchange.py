@@ -1,4 +1,4 @@
-"""How requests and answers look on the wire. Nothing here sends anything: both clients use it, each with its I/O."""
+"""Builds requests and parses responses, without any I/O. Both clients use this module."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .events import ServerEvent
 from .protocol import Content, ExecutionResponse, Priority
 from .retry import Repeat, read_retry_after
 
-#: How long the server has, beyond the time that the tool has, to say that the time is over.
+#: How long the server may take, beyond the time limit of the tool, to report the timeout.
 GRACE = 5.0
-#: How long a stream may say nothing, not even that it is alive, which the server does every 15 seconds.
+#: How long a stream may be silent; the server sends a keep-alive every 15 seconds.
 SILENCE = 60.0
-#: How long giving up may take, to tell the server.
+#: The time limit of the request that cancels an execution.
 CANCEL = 2.0
-#: The longest part of an unexpected answer that is told.
+#: How much of an unexpected response is quoted in an error.
 _TOLD = 200
 
 QueryPairs = list[tuple[str, str]]
@@ -31,7 +31,7 @@ QueryPairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Sending:
-    """One request, ready to be sent."""
+    """One request, ready to send."""
 
     method: str
     path: str
@@ -40,11 +40,11 @@ class Sending:
     body: Any = None
     repeat: Repeat = "only_if_refused"
     timeout: httpx.Timeout | None = None
-    #: Whether losing the connection leaves the execution running, so that it must be told to stop.
+    #: Whether the execution continues after the connection is lost, so that it must be canceled by a request.
     keyed: bool = False
-    #: Whether it asks for a stream of events.
+    #: Whether the request asks for a stream of events.
     events: bool = False
-    #: The seconds that the tool has.
+    #: The time limit of the tool in seconds.
     seconds: float | None = None
 
     @property
@@ -52,7 +52,7 @@ class Sending:
         return f"{self.method} {self.path}"
 
     def arguments(self) -> dict[str, Any]:
-        """What httpx wants to know."""
+        """Returns the keyword arguments for httpx."""
         headers = {"accept": "application/json", "x-mcp-version": "1.0"}
         content = None
         if self.body is not None:
@@ -65,7 +65,7 @@ class Sending:
 def plain(
     method: str, path: str, query: QueryPairs, headers: dict[str, str] | None, body: Any, seconds: float
 ) -> Sending:
-    """A request that is no execution."""
+    """Builds a request other than an execution."""
     repeat: Repeat = "harmless" if method in ("GET", "HEAD") else "only_if_refused"
     return Sending(method, path, query, headers or {}, body, repeat, httpx.Timeout(seconds))
 
@@ -95,9 +95,9 @@ def order(
     idempotent: bool,
     content: Content | None,
 ) -> Sending:
-    """The request for an execution."""
+    """Builds the request for an execution."""
     if timeout is not None and not timeout > 0:
-        raise ValueError("timeout must be a number of seconds above 0")
+        raise ValueError("timeout must be a number of seconds greater than 0")
     context = {
         "timeout": None if timeout is None else timeout * 1000,
         "version": version,
@@ -107,7 +107,7 @@ def order(
         "idempotencyKey": idempotency_key,
     }
     keyed = idempotency_key is not None
-    # With a key the id must be known early, because only that can then cancel.
+    # With an idempotency key, only a request with the execution ID can cancel, so the ID must be known early.
     events = heard or keyed
     read = SILENCE if events else None if timeout is None else timeout + GRACE
     return Sending(
@@ -130,23 +130,23 @@ def is_stream(answer: httpx.Response) -> bool:
 
 
 def read_json(sending: Sending, answer: httpx.Response) -> Any:
-    """The JSON of an answer that has been read."""
+    """Parses the body of a response as JSON."""
     try:
         return json.loads(answer.content)
     except ValueError as error:
-        message = f"{sending.place} was answered with something that is no JSON: {_short(answer.text)}"
+        message = f"{sending.place} returned invalid JSON: {_short(answer.text)}"
         raise UnexpectedAnswerError(message, status=answer.status_code) from error
 
 
 def read_envelope(sending: Sending, answer: httpx.Response) -> ExecutionResponse:
     envelope = read_json(sending, answer)
     if not isinstance(envelope, dict) or envelope.get("success") is not True:
-        raise UnexpectedAnswerError(f"{sending.place} was answered without success", status=answer.status_code)
+        raise UnexpectedAnswerError(f"{sending.place} returned a response without `success: true`", status=answer.status_code)
     return cast(ExecutionResponse, envelope)
 
 
 def failure(sending: Sending, answer: httpx.Response) -> MCPError:
-    """What an answer with another status than 2xx, which has been read, tells."""
+    """Returns the error for a response with a status other than 2xx."""
     try:
         envelope = json.loads(answer.content)
     except ValueError:
@@ -156,12 +156,12 @@ def failure(sending: Sending, answer: httpx.Response) -> MCPError:
         "retry_after": read_retry_after(answer.headers.get("retry-after")),
         "replayed": answer.headers.get("idempotency-replayed") == "true",
     }
-    message = f"{sending.place} was answered with status {answer.status_code}: {_short(answer.text)}"
+    message = f"{sending.place} returned status {answer.status_code}: {_short(answer.text)}"
     return error_in(envelope, **facts) or UnexpectedAnswerError(message, **facts)
 
 
 def error_in(envelope: Any, **facts: Any) -> MCPError | None:
-    """The error that an envelope tells of, if that is what it does."""
+    """Returns the error in an envelope, if it contains one."""
     error = envelope.get("error") if isinstance(envelope, dict) else None
     if not isinstance(error, dict):
         return None
@@ -174,30 +174,30 @@ def error_in(envelope: Any, **facts: Any) -> MCPError | None:
 
 
 def read_event(event: ServerEvent) -> Any:
-    """What an event says; `error` is raised."""
+    """Parses the data of an event; raises the error of an `error` event."""
     try:
-        said = json.loads(event.data)
+        data = json.loads(event.data)
     except ValueError as error:
-        raise UnexpectedAnswerError(f"the event {event.event} is no JSON") from error
+        raise UnexpectedAnswerError(f"the data of the event `{event.event}` is not valid JSON") from error
     if event.event == "error":
-        raise error_in(said) or UnexpectedAnswerError("the execution failed in words that cannot be understood")
-    return said
+        raise error_in(data) or UnexpectedAnswerError("the execution failed with an error that cannot be parsed")
+    return data
 
 
 def broken(sending: Sending, error: httpx.HTTPError) -> MCPError:
-    """What it means that the connection failed."""
+    """Returns the error for a failed connection."""
     if isinstance(error, httpx.ReadTimeout) and sending.seconds is not None and not sending.events:
         return late(sending)
-    return NetworkError(f"{sending.place} got no answer: {str(error) or type(error).__name__}")
+    return NetworkError(f"{sending.place} got no response: {str(error) or type(error).__name__}")
 
 
 def late(sending: Sending) -> MCPError:
-    message = f"no answer came within {sending.seconds} s and some grace"
+    message = f"no response within the timeout of {sending.seconds} s and a grace period of {GRACE:g} s"
     return ExecutionTimeoutError("TIMEOUT_ERROR", message)
 
 
 class Watch:
-    """A stream that is alive may still take longer than its execution may."""
+    """Enforces the time limit of an execution whose stream is still alive."""
 
     def __init__(self, sending: Sending) -> None:
         self._sending = sending
@@ -210,9 +210,9 @@ class Watch:
 
 
 def segment(name: str) -> str:
-    """A name as one part of a path. Dots alone would lead somewhere else."""
+    """Encodes a name as one path segment. `.` and `..` would change the path."""
     if name in ("", ".", ".."):
-        raise ValueError(f"{name!r} cannot be a name")
+        raise ValueError(f"{name!r} is not a valid name")
     return quote(name, safe="")
 
 
@@ -220,20 +220,20 @@ def read_base(text: str) -> str:
     try:
         url = httpx.URL(text)
     except (httpx.InvalidURL, TypeError) as error:
-        raise ValueError(f"base_url is no address: {text!r}") from error
+        raise ValueError(f"base_url is not a valid URL: {text!r}") from error
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError("base_url must be http or https, with a host")
+        raise ValueError("base_url must be an http or https URL with a host")
     if url.userinfo or url.query or url.fragment:
-        raise ValueError("base_url must have no user, query or fragment")
+        raise ValueError("base_url must not contain a user, query or fragment")
     return str(url).rstrip("/")
 
 
 def read_token(token: str | None) -> dict[str, str]:
-    """The header for a token. The token itself is not told in errors: they end up in logs."""
+    """Returns the header for a token. Errors do not contain the token, because they end up in logs."""
     if token is None:
         return {}
     if not re.fullmatch(r"[\x21-\x7e]+", token):
-        raise ValueError("token must be printable ASCII without spaces or line ends")
+        raise ValueError("token must be printable ASCII without spaces or line breaks")
     return {"authorization": f"Bearer {token}"}
 
 

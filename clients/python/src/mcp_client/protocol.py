@@ -1,4 +1,4 @@
-"""What the protocol is made of: tools, responses of executions, and what is heard of them while they run."""
+"""The types of the protocol: tools, executions, and the events of a running execution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Content = Literal["result", "full"]
 
 
 class ToolMetadata(TypedDict, total=False):
-    """What the author wrote down. `custom` is what only those who know the tool can read."""
+    """The metadata from the author of the tool. `custom` is specific to the tool."""
 
     version: str
     author: str
@@ -27,7 +27,7 @@ class ToolMetadata(TypedDict, total=False):
 
 
 class Tool(TypedDict):
-    """One tool of a list. `annotations` are the word of a stranger: show them, do not rely on them."""
+    """One tool of a list. `annotations` are unverified hints of the server: do not rely on them."""
 
     name: str
     title: NotRequired[str]
@@ -45,7 +45,7 @@ class ToolVersion(TypedDict):
 
 
 class ToolDetails(Tool):
-    """Everything that is known of one tool; `versions`, newest first, where there are several."""
+    """The details of one tool. `versions` lists the versions, newest first, if there are several."""
 
     rawName: str
     displayName: str
@@ -54,7 +54,7 @@ class ToolDetails(Tool):
 
 
 class ExecutionMetadata(TypedDict):
-    """`duration` is in milliseconds, `timestamp` (after RFC 3339) is when it began."""
+    """`duration` is in milliseconds; `timestamp` is the start time in RFC 3339 format."""
 
     executionId: str
     duration: int
@@ -62,9 +62,9 @@ class ExecutionMetadata(TypedDict):
 
 
 class ExecutionResponse(TypedDict):
-    """What an execution that went well comes back with. One that did not is raised as an MCPError.
+    """The response of a successful execution. A failed execution raises an MCPError.
 
-    `chunks` is what the tool sent ahead where it was not streamed, `content` every content block on request.
+    `chunks` contains the output chunks if they were not streamed, `content` all content blocks if requested.
     """
 
     success: Literal[True]
@@ -94,7 +94,7 @@ class ErrorDescription(TypedDict):
 
 
 class ExecutionOutcome(TypedDict):
-    """What came of an execution, whichever way it went."""
+    """The outcome of an execution, successful or not."""
 
     success: bool
     result: NotRequired[Any]
@@ -105,7 +105,7 @@ class ExecutionOutcome(TypedDict):
 
 
 class Execution(TypedDict):
-    """An execution as the server remembers it; `response` is there once it is over and it was asked for by its id."""
+    """A recorded execution. `response` is present if it has ended and was requested by its ID."""
 
     executionId: str
     tool: str

@@ -1,4 +1,4 @@
-"""When a request is made again, and how long to wait before. The rules are the same in the TypeScript library."""
+"""Decides when a request is retried, and after which delay. The TypeScript library follows the same rules."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Literal
 
 from .errors import MCPError, NetworkError
 
-#: Whether making a request twice could do harm.
+#: Whether a request can safely be repeated.
 Repeat = Literal["harmless", "only_if_refused"]
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How often a request is made again at most, and the pauses before, in seconds.
+    """The maximum number of retries, and the delays in seconds.
 
-    The longest first pause is `base_delay`; it doubles each time. A server that asks for more than `max_delay` is not
-    asked again.
+    The first delay is at most `base_delay`, and this maximum doubles with each retry. If the server asks for a delay
+    longer than `max_delay`, the request is not retried.
     """
 
     retries: int = 3
@@ -33,15 +33,15 @@ class Retry:
         for name in ("retries", "base_delay", "max_delay"):
             value = getattr(self, name)
             if not math.isfinite(value) or value < 0:
-                raise ValueError(f"{name} must be a number that is not negative")
+                raise ValueError(f"{name} must be a non-negative number")
 
     def pause(
         self, error: MCPError, tried: int, repeat: Repeat, chance: Callable[[], float] = random.random
     ) -> float | None:
-        """The pause before the next try, or None if there is to be none."""
+        """Returns the delay before the next attempt, or None if the request is not retried."""
         if tried > self.retries or not _worthwhile(error, repeat):
             return None
-        # Spread over the whole span, so that many who failed together do not come back together.
+        # Full jitter, so that clients that failed together do not retry together.
         backoff = min(self.max_delay, self.base_delay * 2.0 ** (tried - 1)) * chance()
         if error.retry_after is None:
             return backoff
@@ -51,17 +51,17 @@ class Retry:
 
 
 def _worthwhile(error: MCPError, repeat: Repeat) -> bool:
-    # A refusal for the rate comes before anything is executed.
+    # The rate limit rejects a request before anything is executed.
     if error.status == 429:
         return True
-    # What is kept stays as it is, however often it is asked for.
+    # A stored outcome does not change with a retry.
     if repeat != "harmless" or error.replayed:
         return False
     return error.status in (502, 503) or isinstance(error, NetworkError)
 
 
 def read_retry_after(header: str | None, now: float | None = None) -> float | None:
-    """Seconds to wait, from a Retry-After header: a number of seconds, or a date."""
+    """Parses a Retry-After header, a number of seconds or a date, into seconds to wait."""
     if header is None:
         return None
     text = header.strip()

@@ -31,7 +31,7 @@ Answer = Callable[[Handler, int], None]
 
 @contextmanager
 def server(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A server that answers as told, and remembers what it was asked."""
+    """Runs a server with the given responses, and records the requests."""
     seen: list[dict[str, Any]] = []
 
     class Handling(BaseHTTPRequestHandler):
@@ -81,7 +81,7 @@ def test_the_custom_metadata_of_a_tool_has_a_type(make: Make) -> None:
 
     with server(lambda handler, _: send(handler, 200, {"version": "1.0", "tools": [tool]})) as (url, _):
         found = make(url, "secret").discover_tools()[0]
-    # Without a type of its own, mypy would not know the key.
+    # Without its own type, mypy would reject the key.
     assert found["metadata"]["custom"]["region"] == "us-east-1"
 
 
@@ -98,7 +98,7 @@ def test_an_execution_is_sent_as_the_protocol_says(make: Make) -> None:
         assert headers == ["Bearer secret", "application/json", "application/json", "1.0"]
 
 
-def test_a_list_in_pages_is_put_together(make: Make) -> None:
+def test_a_paginated_list_is_combined(make: Make) -> None:
     def answer(handler: Handler, number: int) -> None:
         first = {"tools": [{"name": "a"}], "nextCursor": "after.a"}
         send(handler, 200, first if number == 1 else {"tools": [{"name": "b"}]})
@@ -111,15 +111,15 @@ def test_a_list_in_pages_is_put_together(make: Make) -> None:
         assert seen[0]["headers"]["authorization"] is None
 
 
-def test_an_answer_that_is_not_in_the_words_of_the_protocol_is_told_as_it_is(make: Make) -> None:
+def test_a_response_outside_the_protocol_is_quoted_in_the_error(make: Make) -> None:
     with server(lambda handler, _: send(handler, 500, "<h1>Oh\n no</h1>", "text/html")) as (url, _):
         with pytest.raises(UnexpectedAnswerError) as caught:
             make(url).get_tool("add")
-        told = "GET /mcp/tools/add was answered with status 500: <h1>Oh no</h1>"
-        assert (str(caught.value), caught.value.status) == (told, 500)
+        message = "GET /mcp/tools/add returned status 500: <h1>Oh no</h1>"
+        assert (str(caught.value), caught.value.status) == (message, 500)
 
 
-def test_an_answer_of_200_that_is_no_envelope_is_no_success(make: Make) -> None:
+def test_a_response_of_200_without_an_envelope_is_an_error(make: Make) -> None:
     bodies: list[object] = ["hello", None, {"success": False}, []]
     with server(lambda handler, number: send(handler, 200, bodies[number - 1])) as (url, _):
         client = make(url)
@@ -128,7 +128,7 @@ def test_an_answer_of_200_that_is_no_envelope_is_no_success(make: Make) -> None:
                 client.execute_tool("add")
 
 
-def test_a_stream_that_breaks_off_is_a_network_error_and_asked_for_again_only_with_a_key(make: Make) -> None:
+def test_a_stream_that_breaks_off_is_a_network_error_and_retried_only_with_a_key(make: Make) -> None:
     def answer(handler: Handler, number: int) -> None:
         start = 'event: progress\ndata: {"progress":1}\n\nevent: novelty\ndata: ?\n\nevent: result\nda'
         stream(handler, f"{start}ta: {json.dumps(DONE)}\n\n" if number == 3 else start)
@@ -142,7 +142,7 @@ def test_a_stream_that_breaks_off_is_a_network_error_and_asked_for_again_only_wi
         assert ([one["method"] for one in seen], heard) == (["POST"] * 3, [{"progress": 1}] * 3)
 
 
-def test_who_hears_of_progress_badly_stops_the_execution_and_is_told_of_their_own_error(make: Make) -> None:
+def test_a_callback_that_raises_cancels_the_execution_and_its_error_is_raised(make: Make) -> None:
     def answer(handler: Handler, _: int) -> None:
         if handler.command == "DELETE":
             send(handler, 200, {})
@@ -158,7 +158,7 @@ def test_who_hears_of_progress_badly_stops_the_execution_and_is_told_of_their_ow
         assert [(one["method"], one["path"]) for one in seen][1:] == [("DELETE", "/mcp/executions/exec-1")]
 
 
-def test_a_server_that_is_silent_is_not_waited_for_for_ever(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_silent_server_times_out(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "GRACE", 0.1)
     with server(lambda *_: time.sleep(0.5)) as (url, _):
         client = make(url, request_timeout=0.05, retry=NEVER)
@@ -169,7 +169,7 @@ def test_a_server_that_is_silent_is_not_waited_for_for_ever(make: Make, monkeypa
         assert caught.value.status is None
 
 
-def test_a_stream_that_is_alive_but_late_is_given_up(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_is_alive_but_late_times_out(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "GRACE", 0.1)
 
     def answer(handler: Handler, _: int) -> None:
@@ -185,8 +185,8 @@ def test_a_stream_that_is_alive_but_late_is_given_up(make: Make, monkeypatch: py
         make(url).execute_tool("a", timeout=0.1, on_progress=print)
 
 
-def test_nobody_at_the_address_is_a_network_error_that_says_why(make: Make) -> None:
-    with pytest.raises(NetworkError, match=r"^GET /mcp/tools got no answer: .+"):
+def test_a_refused_connection_is_a_network_error_with_a_reason(make: Make) -> None:
+    with pytest.raises(NetworkError, match=r"^GET /mcp/tools got no response: .+"):
         make("http://127.0.0.1:1", retry=NEVER).discover_tools()
 
 
@@ -199,21 +199,21 @@ def test_a_redirection_is_not_followed(make: Make) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "tools", "ftp://x", "http://u:p@x", "http://x?y", "http://x#y", "http://"])
-def test_what_cannot_be_an_address_is_refused(address: str) -> None:
+def test_an_invalid_url_is_rejected(address: str) -> None:
     with pytest.raises(ValueError, match="base_url"):
         MCPClient(address)
 
 
 @pytest.mark.parametrize("token", ["", "a b", "a\n", "ä"])
-def test_what_cannot_be_a_token_is_refused_and_not_told(token: str) -> None:
-    with pytest.raises(ValueError, match="^token must be printable ASCII without spaces or line ends$"):
+def test_an_invalid_token_is_rejected_and_not_quoted(token: str) -> None:
+    with pytest.raises(ValueError, match="^token must be printable ASCII without spaces or line breaks$"):
         MCPClient("http://x", token)
 
 
-def test_what_cannot_be_a_name_a_time_or_json_is_refused_before_anything_is_sent(make: Make) -> None:
+def test_invalid_names_timeouts_and_params_are_rejected_before_anything_is_sent(make: Make) -> None:
     client = make("http://127.0.0.1:1")
     for name in ["", ".", ".."]:
-        with pytest.raises(ValueError, match="cannot be a name"):
+        with pytest.raises(ValueError, match="is not a valid name"):
             client.get_tool(name)
     for timeout in [0, -1, float("nan")]:
         with pytest.raises(ValueError, match="timeout"):
@@ -222,7 +222,7 @@ def test_what_cannot_be_a_name_a_time_or_json_is_refused_before_anything_is_sent
         client.execute_tool("a", {"x": float("nan")})
 
 
-def test_errors_keep_what_the_server_told(make: Make) -> None:
+def test_errors_contain_the_details_from_the_server(make: Make) -> None:
     body = {"error": {"code": "TOOL_NOT_FOUND", "message": "no", "details": [1]}, "metadata": METADATA}
     with server(lambda handler, _: send(handler, 404, body)) as (url, _):
         with pytest.raises(ToolNotFoundError) as caught:

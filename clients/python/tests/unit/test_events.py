@@ -21,7 +21,7 @@ def read(pieces: list[bytes]) -> list[ServerEvent]:
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_events_are_the_same_wherever_the_text_is_cut_and_however_its_lines_end(end: str) -> None:
+def test_events_do_not_depend_on_chunk_boundaries_or_line_endings(end: str) -> None:
     data = TEXT.replace("\n", end).encode()
     assert read([data]) == EVENTS
     assert read([data[at : at + 1] for at in range(len(data))]) == EVENTS
@@ -29,7 +29,7 @@ def test_events_are_the_same_wherever_the_text_is_cut_and_however_its_lines_end(
         assert read([data[:at], b"", data[at:]]) == EVENTS
 
 
-def test_a_signature_is_no_part_of_the_first_line() -> None:
+def test_a_byte_order_mark_is_not_part_of_the_first_line() -> None:
     assert read([b"\xef", b"\xbb\xbfdata: x\n\n"]) == [ServerEvent("", "message", "x")]
 
 
@@ -37,5 +37,5 @@ def test_an_event_without_its_empty_line_is_not_complete() -> None:
     assert read([b"data: x\n"]) == []
 
 
-def test_other_line_ends_than_those_of_the_format_are_text() -> None:
+def test_other_line_separators_are_text() -> None:
     assert read(["data: a\u2028b\x0bc\n\n".encode()]) == [ServerEvent("", "message", "a\u2028b\x0bc")]

@@ -1,4 +1,4 @@
-"""client.py is what the generator writes, and the generator refuses an aio.py that its rules do not fit."""
+"""client.py matches the output of the generator, and the generator rejects an aio.py that its rules do not cover."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def again(error: MCPError, repeat: Repeat) -> bool:
     return Retry().pause(error, 1, repeat) is not None
 
 
-def test_what_is_made_again_depends_on_whether_that_could_do_harm() -> None:
+def test_retries_depend_on_whether_repeating_is_safe() -> None:
     codes = [400, 401, 403, 404, 409, 413, 429, 499, 500, 501, 502, 503, 504]
     assert [code for code in codes if again(status(code), "harmless")] == [429, 502, 503]
     assert [code for code in codes if again(status(code), "only_if_refused")] == [429]
@@ -29,14 +29,14 @@ def test_what_is_made_again_depends_on_whether_that_could_do_harm() -> None:
     assert not again(status(502, replayed=True), "harmless")
 
 
-def test_pauses_double_up_to_the_longest_and_are_spread() -> None:
+def test_delays_double_up_to_the_maximum_with_jitter() -> None:
     retry = Retry(retries=5, base_delay=1, max_delay=5)
     pauses = [retry.pause(status(503), tried, "harmless", lambda: 1.0) for tried in range(1, 7)]
     assert pauses == [1, 2, 4, 5, 5, None]
     assert retry.pause(status(503), 2, "harmless", lambda: 0.25) == 0.5
 
 
-def test_a_server_that_says_how_long_to_wait_is_waited_for_unless_that_is_too_long() -> None:
+def test_retry_after_is_honored_up_to_the_maximum_delay() -> None:
     retry = Retry(base_delay=0.5, max_delay=2)
     waits = [0, 1, 2, 3]
     pauses = [retry.pause(status(429, retry_after=wait), 1, "only_if_refused", lambda: 1.0) for wait in waits]
@@ -52,18 +52,18 @@ def test_retry_after_is_a_number_of_seconds_or_a_date() -> None:
 
 
 @pytest.mark.parametrize("options", [{"retries": -1}, {"base_delay": math.nan}, {"max_delay": math.inf}])
-def test_senseless_settings_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_settings_are_rejected(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         Retry(**options)
 
 
-def test_a_code_that_is_not_known_yet_is_still_an_error_of_this_library() -> None:
+def test_an_unknown_code_is_a_plain_error_of_this_library() -> None:
     error = error_for("NEW", "new", status=418)
     assert (type(error), error.code, error.status, str(error)) == (MCPError, "NEW", 418, "new")
 
 
 @pytest.mark.parametrize("error", [error_for("RATE_LIMIT_ERROR", "slow", retry_after=2), NetworkError("gone")])
-def test_errors_survive_the_way_to_another_process(error: MCPError) -> None:
+def test_errors_can_be_pickled(error: MCPError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), copy.__dict__) == (type(error), str(error), error.__dict__)
     assert isinstance(copy, (RateLimitError, NetworkError))

@@ -25,26 +25,26 @@ def expect(call: Callable[[], Any], kind: type[MCPError], code: str, status: int
     return error
 
 
-def test_a_tool_that_is_not_there(yard: Yard) -> None:
+def test_an_unknown_tool(yard: Yard) -> None:
     client = yard.client()
     expect(lambda: client.execute_tool("no_such_tool"), library.ToolNotFoundError, "TOOL_NOT_FOUND", 404)
     expect(lambda: client.get_tool("../executions"), library.ToolNotFoundError, "TOOL_NOT_FOUND", 404)
 
 
-def test_a_version_of_a_tool_that_is_not_there(yard: Yard) -> None:
+def test_an_unknown_version_of_a_tool(yard: Yard) -> None:
     client = yard.client()
     call = lambda: client.execute_tool("add", {"a": 1, "b": 2}, version="9.9.9")
     expect(call, library.ToolNotFoundError, "TOOL_NOT_FOUND", 404)
 
 
-def test_an_execution_or_an_address_that_is_not_there(yard: Yard) -> None:
+def test_an_unknown_execution_or_path(yard: Yard) -> None:
     client = yard.client()
     expect(lambda: client.executions.get("exec-0"), library.NotFoundError, "NOT_FOUND", 404)
     expect(lambda: client.executions.cancel("exec-0"), library.NotFoundError, "NOT_FOUND", 404)
     expect(lambda: client.request("GET", "/mcp/nothing"), library.NotFoundError, "NOT_FOUND", 404)
 
 
-def test_parameters_that_do_not_fit_the_schema_each_with_its_place(yard: Yard) -> None:
+def test_invalid_parameters_each_with_its_pointer(yard: Yard) -> None:
     client = yard.client()
     error = expect(lambda: client.execute_tool("add", {"a": "1"}), library.ValidationError, "VALIDATION_ERROR", 400)
     assert isinstance(error, library.ValidationError)
@@ -52,7 +52,7 @@ def test_parameters_that_do_not_fit_the_schema_each_with_its_place(yard: Yard) -
     assert found == {"/a": "1", "/b": None}
 
 
-def test_a_version_of_the_protocol_that_is_not_spoken(yard: Yard) -> None:
+def test_an_unsupported_version_of_the_protocol(yard: Yard) -> None:
     client, headers = yard.client(), {"X-MCP-Version": "9.9"}
     call = lambda: client.request("GET", "/mcp/tools", headers=headers)
     error = expect(call, library.ValidationError, "VALIDATION_ERROR", 400)
@@ -75,13 +75,13 @@ def test_a_token_that_is_wrong_expired_or_missing(yard: Yard) -> None:
     assert reasons == ["token_unknown", "token_expired", "token_missing"]
 
 
-def test_a_permission_that_is_lacking(yard: Yard) -> None:
+def test_a_missing_permission(yard: Yard) -> None:
     plain = yard.client("plain")
     expect(lambda: plain.execute_tool("admin_report"), library.PermissionDeniedError, "PERMISSION_ERROR", 403)
     yard.client().execute_tool("admin_report")
 
 
-def test_more_calls_than_the_rate_allows(yard: Yard) -> None:
+def test_calls_beyond_the_rate_limit(yard: Yard) -> None:
     slow = yard.client("slow", retry=NEVER)
 
     def calls() -> None:
@@ -98,18 +98,18 @@ def test_parameters_that_are_too_large(yard: Yard) -> None:
     expect(call, library.PayloadTooLargeError, "PAYLOAD_TOO_LARGE", 413)
 
 
-def test_a_body_of_another_kind(yard: Yard) -> None:
+def test_a_body_of_another_media_type(yard: Yard) -> None:
     client, headers = yard.client(), {"Content-Type": "text/plain"}
     call = lambda: client.request("POST", "/mcp/tools/add/execute", body={}, headers=headers)
     expect(call, library.UnsupportedMediaTypeError, "UNSUPPORTED_MEDIA_TYPE", 415)
 
 
-def test_a_method_that_the_address_is_not_for(yard: Yard) -> None:
+def test_a_method_that_the_path_does_not_support(yard: Yard) -> None:
     client = yard.client()
     expect(lambda: client.request("PUT", "/mcp/tools"), library.MethodNotAllowedError, "METHOD_NOT_ALLOWED", 405)
 
 
-def test_a_tool_that_takes_too_long_as_an_answer_and_as_an_event(yard: Yard) -> None:
+def test_a_tool_that_times_out_as_a_response_and_as_an_event(yard: Yard) -> None:
     client = yard.client()
 
     def call(**options: Any) -> Callable[[], Any]:
@@ -121,7 +121,7 @@ def test_a_tool_that_takes_too_long_as_an_answer_and_as_an_event(yard: Yard) -> 
     assert error.execution_id is not None and error.execution_id.startswith("exec-")
 
 
-def test_an_execution_that_somebody_else_cancels_as_an_answer_and_as_an_event(yard: Yard) -> None:
+def test_an_execution_canceled_by_another_client_as_a_response_and_as_an_event(yard: Yard) -> None:
     client, user = yard.client(), fresh()
     with library.MCPClient(yard.url, yard.tokens["owner"]) as other:
         stop = other.executions.cancel
@@ -142,33 +142,33 @@ def test_an_execution_that_somebody_else_cancels_as_an_answer_and_as_an_event(ya
         watching.join()
 
 
-def test_a_tool_that_fails_as_an_answer_and_as_an_event(yard: Yard) -> None:
+def test_a_tool_that_fails_as_a_response_and_as_an_event(yard: Yard) -> None:
     client = yard.client()
     whole = lambda: client.execute_tool("fail", {"message": "no paper"})
     error = expect(whole, library.ExecutionError, "EXECUTION_ERROR", 500)
-    told = {"content": [{"type": "text", "text": "no paper"}]}
-    assert (error.message, error.details) == ("no paper", told)
+    details = {"content": [{"type": "text", "text": "no paper"}]}
+    assert (error.message, error.details) == ("no paper", details)
     streamed = lambda: client.execute_tool("fail", {"message": "no"}, on_chunk=lambda _: None)
     expect(streamed, library.ExecutionError, "EXECUTION_ERROR", None)
 
 
-def test_a_tool_that_asks_its_caller_something(yard: Yard) -> None:
+def test_a_tool_that_requests_input(yard: Yard) -> None:
     client = yard.client()
     expect(lambda: client.execute_tool("ask_name"), library.ExecutionError, "EXECUTION_ERROR", 501)
 
 
-def test_a_server_that_breaks_down_in_the_middle_of_a_call_which_is_not_made_again(yard: Yard) -> None:
+def test_a_server_that_crashes_during_a_call_which_is_not_retried(yard: Yard) -> None:
     client = yard.client()
     expect(lambda: client.execute_tool("mcp__fragile__crash"), library.ExecutionError, "EXECUTION_ERROR", 502)
 
 
-def test_a_server_that_has_gone_away(yard: Yard) -> None:
+def test_a_server_that_is_gone(yard: Yard) -> None:
     client = yard.client(retry=NEVER)
     call = lambda: client.execute_tool("mcp__gone__add", {"a": 1, "b": 2})
     expect(call, library.ExecutionError, "EXECUTION_ERROR", 502)
 
 
-def test_a_bug_of_the_server_as_it_is_documented(yard: Yard) -> None:
+def test_an_internal_error_of_the_server(yard: Yard) -> None:
     client, _ = yard.failing("internal-500-1")
     error = expect(client.discover_tools, library.InternalError, "INTERNAL_ERROR", 500)
     assert error.details == {"id": "exec-bug"}

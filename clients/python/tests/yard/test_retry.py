@@ -9,12 +9,12 @@ from .conftest import Yard, fresh
 COUNT = "mcp__talker__count"
 
 
-def test_calls_beyond_the_rate_are_made_again_when_the_server_says_until_all_are_done(yard: Yard) -> None:
+def test_calls_beyond_the_rate_limit_are_retried_until_all_are_done(yard: Yard) -> None:
     slow = yard.client("slow", retry=Retry(retries=10, base_delay=0.1))
     assert [slow.execute_tool("add", {"a": a, "b": 0})["result"]["sum"] for a in (1, 2, 3)] == [1, 2, 3]
 
 
-def test_a_server_that_asks_for_a_longer_pause_than_is_allowed_is_not_asked_again(yard: Yard) -> None:
+def test_a_retry_after_beyond_the_maximum_delay_is_not_retried(yard: Yard) -> None:
     impatient = yard.client("slow", retry=Retry(retries=5, max_delay=0.5))
     with pytest.raises(RateLimitError):
         for _ in range(4):
@@ -22,14 +22,14 @@ def test_a_server_that_asks_for_a_longer_pause_than_is_allowed_is_not_asked_agai
 
 
 @pytest.mark.parametrize("cue", ["before-502-2", "before-503-3", "after-502-1", "cut-0-1"])
-def test_reading_is_made_again(yard: Yard, cue: str) -> None:
+def test_reading_is_retried(yard: Yard, cue: str) -> None:
     client, seen = yard.failing(cue)
     assert client.get_tool("add")["name"] == "add"
     when, _, times = cue.split("-")
     assert seen() == {"requests": int(times) + 1, "forwarded": 1 if when == "before" else 2}
 
 
-def test_nothing_is_made_again_more_often_than_agreed(yard: Yard) -> None:
+def test_retries_stop_at_the_limit(yard: Yard) -> None:
     client, seen = yard.failing("before-503-4")
     with pytest.raises(MCPError) as caught:
         client.get_tool("add")
@@ -37,7 +37,7 @@ def test_nothing_is_made_again_more_often_than_agreed(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 504, 404])
-def test_other_failures_are_final_at_once(yard: Yard, status: int) -> None:
+def test_other_failures_are_not_retried(yard: Yard, status: int) -> None:
     client, seen = yard.failing(f"before-{status}-1")
     with pytest.raises(MCPError) as caught:
         client.get_tool("add")
@@ -45,7 +45,7 @@ def test_other_failures_are_final_at_once(yard: Yard, status: int) -> None:
 
 
 @pytest.mark.parametrize("cue", ["before-502-1", "before-503-1", "after-502-1", "cut-0-1"])
-def test_an_execution_is_never_made_twice_on_suspicion(yard: Yard, cue: str) -> None:
+def test_an_execution_that_may_have_happened_is_not_retried(yard: Yard, cue: str) -> None:
     client, seen = yard.failing(cue)
     when, status, _ = cue.split("-")
     key = fresh()
@@ -57,14 +57,14 @@ def test_an_execution_is_never_made_twice_on_suspicion(yard: Yard, cue: str) -> 
     assert yard.client().execute_tool(COUNT, {"key": key})["result"] == forwarded + 1
 
 
-def test_an_execution_that_was_refused_for_the_rate_is_made_again(yard: Yard) -> None:
+def test_an_execution_rejected_by_the_rate_limit_is_retried(yard: Yard) -> None:
     client, seen = yard.failing("before-429-1")
     assert client.execute_tool(COUNT, {"key": fresh()})["result"] == 1
     assert seen() == {"requests": 2, "forwarded": 1}
 
 
 @pytest.mark.parametrize("cue", ["before-502-2", "after-502-1", "after-503-2", "cut-0-1"])
-def test_with_a_key_an_execution_is_asked_for_again_and_made_once(yard: Yard, cue: str) -> None:
+def test_with_a_key_an_execution_is_retried_and_runs_once(yard: Yard, cue: str) -> None:
     client, seen = yard.failing(cue)
     key, user = fresh(), fresh()
     response = client.execute_tool(COUNT, {"key": key}, idempotency_key=key, user_id=user)
@@ -73,13 +73,13 @@ def test_with_a_key_an_execution_is_asked_for_again_and_made_once(yard: Yard, cu
     assert seen() == {"requests": int(times) + 1, "forwarded": 1 if when == "before" else int(times) + 1}
 
 
-def test_an_execution_that_does_no_harm_twice_is_made_again(yard: Yard) -> None:
+def test_an_idempotent_execution_is_retried(yard: Yard) -> None:
     client, seen = yard.failing("after-502-1")
     assert client.execute_tool(COUNT, {"key": fresh()}, idempotent=True)["result"] == 2
     assert seen() == {"requests": 2, "forwarded": 2}
 
 
-def test_a_server_behind_the_yard_that_comes_back_is_reached_again(yard: Yard) -> None:
+def test_an_upstream_that_recovers_is_reached_again(yard: Yard) -> None:
     with pytest.raises(MCPError):
         yard.client().execute_tool("mcp__fragile__crash")
     patient = yard.client(retry=Retry(retries=30, base_delay=0.4, max_delay=1))

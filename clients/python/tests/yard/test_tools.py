@@ -11,7 +11,7 @@ from mcp_client import AsyncMCPClient, Progress
 from .conftest import Yard, fresh
 
 
-def test_the_tools_of_the_yard_and_of_the_servers_behind_it_are_found(yard: Yard) -> None:
+def test_tools_of_the_yard_and_of_its_upstreams_are_found(yard: Yard) -> None:
     names = [tool["name"] for tool in yard.client().discover_tools()]
     assert {"add", "admin_report", "mcp__inner__add", "mcp__talker__log"} <= set(names)
     assert [tool["name"] for tool in yard.client().discover_tools(page_size=3)] == names
@@ -32,16 +32,16 @@ def test_tools_are_found_by_server_category_tags_and_words(yard: Yard) -> None:
     assert find(q="nothing like this & that") == []
 
 
-def test_everything_about_one_tool_is_told(yard: Yard) -> None:
+def test_the_details_of_a_tool_are_complete(yard: Yard) -> None:
     tool = yard.client().get_tool("mcp__inner__add")
-    told = (tool["name"], tool["title"], tool["server"], tool["rawName"], tool["displayName"], tool["permissions"])
-    assert told == ("mcp__inner__add", "Add", "inner", "add", "Add", [])
+    actual = (tool["name"], tool["title"], tool["server"], tool["rawName"], tool["displayName"], tool["permissions"])
+    assert actual == ("mcp__inner__add", "Add", "inner", "add", "Add", [])
     assert tool["inputSchema"]["required"] == ["a", "b"]
     assert yard.client().get_tool("admin_report")["permissions"] == ["admin"]
 
 
 @pytest.mark.parametrize("name", ["add", "mcp__inner__add"])
-def test_tools_of_the_yard_and_of_the_servers_behind_it_are_executed(yard: Yard, name: str) -> None:
+def test_tools_of_the_yard_and_of_its_upstreams_are_executed(yard: Yard, name: str) -> None:
     response = yard.client().execute_tool(name, {"a": 1, "b": 2})
     metadata = response["metadata"]
     assert response == {"success": True, "result": {"sum": 3}, "metadata": metadata}
@@ -49,13 +49,13 @@ def test_tools_of_the_yard_and_of_the_servers_behind_it_are_executed(yard: Yard,
     datetime.fromisoformat(metadata["timestamp"].replace("Z", "+00:00"))
 
 
-def test_every_content_block_comes_on_request(yard: Yard) -> None:
+def test_all_content_blocks_are_returned_on_request(yard: Yard) -> None:
     response = yard.client().execute_tool("draw_swatch", {"color": "#ff0000"}, content="full")
     assert [block["type"] for block in response["content"]] == ["image"]
 
 
 @pytest.mark.parametrize("name", ["count_down", "mcp__inner__count_down"])
-def test_progress_is_heard_while_the_tool_runs(yard: Yard, name: str) -> None:
+def test_progress_is_received_while_the_tool_runs(yard: Yard, name: str) -> None:
     heard: list[Progress] = []
     started: list[str] = []
     params = {"from": 4, "delay_ms": 30}
@@ -66,33 +66,33 @@ def test_progress_is_heard_while_the_tool_runs(yard: Yard, name: str) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 500])
-def test_pieces_come_one_by_one_or_with_the_answer_where_that_was_quicker(yard: Yard, count: int) -> None:
+def test_chunks_are_received_one_by_one_or_with_the_response(yard: Yard, count: int) -> None:
     words = [f"w{at}" for at in range(count)]
     heard: list[str] = []
     response = yard.client().execute_tool("stream_words", {"text": " ".join(words)}, on_chunk=heard.append)
     assert (response["result"], heard) == (f"{count} words", words)
 
 
-def test_what_a_tool_logs_is_heard(yard: Yard) -> None:
+def test_log_lines_of_a_tool_are_received(yard: Yard) -> None:
     heard: list[object] = []
     response = yard.client().execute_tool("mcp__talker__log", {"key": "ä"}, on_log=heard.append)
     assert response["result"] == "logged"
-    assert heard == [{"level": "warning", "logger": "talker", "data": {"said": "ä"}}]
+    assert heard == [{"level": "warning", "logger": "talker", "data": {"key": "ä"}}]
 
 
-def test_who_asked_is_remembered_and_the_outcome_can_be_asked_for(yard: Yard) -> None:
+def test_the_caller_is_recorded_and_the_outcome_can_be_read(yard: Yard) -> None:
     client, user = yard.client(), fresh()
     params = {"a": 1, "b": 2}
     response = client.execute_tool("add", params, user_id=user, session_id="s", priority="high")
     found = client.executions.get(response["metadata"]["executionId"])
-    told = (found["state"], found["userId"], found["sessionId"], found["response"])
-    assert told == ("succeeded", user, "s", response)
+    actual = (found["state"], found["userId"], found["sessionId"], found["response"])
+    assert actual == ("succeeded", user, "s", response)
     assert len(yard.settled(user)) == 1
     assert client.executions.cancel(response["metadata"]["executionId"])["state"] == "succeeded"
 
 
 @pytest.mark.parametrize("options", [{}, {"on_progress": lambda _: None}, {"idempotency_key": "fresh"}])
-def test_a_task_that_is_cancelled_cancels_the_execution_on_the_server(yard: Yard, options: dict[str, Any]) -> None:
+def test_canceling_the_task_cancels_the_execution_on_the_server(yard: Yard, options: dict[str, Any]) -> None:
     user = fresh()
     if "idempotency_key" in options:
         options = {"idempotency_key": fresh()}
@@ -108,7 +108,7 @@ def test_a_task_that_is_cancelled_cancels_the_execution_on_the_server(yard: Yard
 
 
 @pytest.mark.parametrize("key", [None, "fresh"])
-def test_an_error_of_who_hears_cancels_the_execution_on_the_server(yard: Yard, key: str | None) -> None:
+def test_an_error_in_a_callback_cancels_the_execution_on_the_server(yard: Yard, key: str | None) -> None:
     user = fresh()
 
     def hear(_: Progress) -> None:
@@ -120,7 +120,7 @@ def test_an_error_of_who_hears_cancels_the_execution_on_the_server(yard: Yard, k
     assert [one["state"] for one in yard.settled(user)] == ["cancelled"]
 
 
-def test_coroutines_hear_in_order() -> None:
+def test_asynchronous_callbacks_run_in_order() -> None:
     heard: list[str] = []
 
     async def hear(progress: Progress) -> None:

@@ -16,7 +16,7 @@ type Answer = (response: ServerResponse, seen: Seen, number: number) => void;
 
 const METADATA = { executionId: "exec-1", duration: 1, timestamp: "2026-01-01T00:00:00Z" };
 
-/** A server that answers as told, for as long as `body` takes. */
+/** Runs a server with the given handler while `body` runs. */
 async function against(answer: Answer, body: (url: string, seen: Seen[]) => Promise<void>) {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
@@ -51,13 +51,13 @@ test("the custom metadata of a tool has a type", () =>
     },
     async (url) => {
       const [tool] = await new MCPClient({ baseURL: url, token: "secret" }).discoverTools();
-      // Without a type of its own, `custom` would be unknown and this would not compile.
+      // Without its own type, `custom` would be unknown and this would not compile.
       const region: unknown = tool?.metadata?.custom?.["region"];
       assert.equal(region, "us-east-1");
     },
   ));
 
-test("an execution is sent as the protocol says", () =>
+test("an execution is sent according to the protocol", () =>
   against(
     (response) => json(response, 200, { success: true, result: 3, metadata: METADATA }),
     async (url, seen) => {
@@ -79,7 +79,7 @@ test("an execution is sent as the protocol says", () =>
     },
   ));
 
-test("a list in pages is put together", () =>
+test("a paginated list is fetched completely", () =>
   against(
     (response, { url }) => {
       const first = !url!.includes("cursor");
@@ -96,21 +96,21 @@ test("a list in pages is put together", () =>
     },
   ));
 
-test("an answer that is not in the words of the protocol is told as it is", () =>
+test("a response that does not follow the protocol is quoted in the error", () =>
   against(
     (response) => response.writeHead(500, { "content-type": "text/html" }).end("<h1>Oh\n no</h1>"),
     async (url) => {
       const failed = new MCPClient({ baseURL: url }).getTool("add");
       await assert.rejects(failed, (error) => {
         assert.ok(error instanceof UnexpectedAnswerError);
-        assert.equal(error.message, "GET /mcp/tools/add was answered with status 500: <h1>Oh no</h1>");
+        assert.equal(error.message, "GET /mcp/tools/add returned status 500: <h1>Oh no</h1>");
         assert.deepEqual([error.code, error.status], ["UNEXPECTED_ANSWER", 500]);
         return true;
       });
     },
   ));
 
-test("an answer of 200 that is no envelope is no success", () =>
+test("a response with status 200 but without an envelope is an error", () =>
   against(
     (response, _, number) => (number === 1 ? response.writeHead(200).end("hello") : json(response, 200, null)),
     async (url) => {
@@ -120,7 +120,7 @@ test("an answer of 200 that is no envelope is no success", () =>
     },
   ));
 
-test("a stream that breaks off is a network error, and is asked for again only with a key", () =>
+test("a stream that breaks off is a network error, and is retried only with a key", () =>
   against(
     (response, _, number) => {
       response.writeHead(200, { "content-type": "text/event-stream", "x-execution-id": "exec-1" });
@@ -139,7 +139,7 @@ test("a stream that breaks off is a network error, and is asked for again only w
     },
   ));
 
-test("who hears of progress badly stops the execution, and is told of their own error", () =>
+test("a callback that throws cancels the execution and rejects with its error", () =>
   against(
     (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -147,13 +147,13 @@ test("who hears of progress badly stops the execution, and is told of their own 
     },
     async (url) => {
       const onProgress = () => {
-        throw new RangeError("mine");
+        throw new RangeError("from the callback");
       };
       await assert.rejects(new MCPClient({ baseURL: url }).executeTool("a", {}, { onProgress }), RangeError);
     },
   ));
 
-test("a server that is silent is not waited for for ever", () =>
+test("a silent server causes a timeout", () =>
   against(
     () => undefined,
     async (url) => {
@@ -162,7 +162,7 @@ test("a server that is silent is not waited for for ever", () =>
     },
   ));
 
-test("an execution that is not answered in its time and five seconds more is given up", async (context) => {
+test("an execution without a response five seconds after its timeout is rejected", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const silent = (_: string, { signal }: RequestInit) =>
     new Promise<Response>((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
@@ -176,18 +176,18 @@ test("an execution that is not answered in its time and five seconds more is giv
   await late;
 });
 
-test("a stream that has gone silent is given up", async (context) => {
+test("a silent stream is rejected", async (context) => {
   context.mock.timers.enable({ apis: ["setTimeout"] });
   const headers = { "content-type": "text/event-stream" };
   const silent = async () => new Response(new ReadableStream(), { headers });
   const call = new MCPClient({ baseURL: "http://x", fetch: silent }).executeTool("a", {}, { onProgress: () => undefined });
-  const over = assert.rejects(call, (error) => error instanceof NetworkError && /nothing came/.test(error.message));
+  const over = assert.rejects(call, (error) => error instanceof NetworkError && /no data/.test(error.message));
   await new Promise((resolve) => setImmediate(resolve));
   context.mock.timers.tick(60_000);
   await over;
 });
 
-test("giving up while a request is under way or a pause is on is at once and with the caller's reason", () =>
+test("an abort during a request or a delay rejects immediately with its reason", () =>
   against(
     (response, _, number) => {
       if (number === 1) json(response, 503, {}, { "retry-after": "20" });
@@ -204,17 +204,17 @@ test("giving up while a request is under way or a pause is on is at once and wit
     },
   ));
 
-test("nobody at the address is a network error that says why", async () => {
+test("an unreachable server is a network error with the reason", async () => {
   const client = new MCPClient({ baseURL: "http://127.0.0.1:1", retry: { retries: 0 } });
   await assert.rejects(client.discoverTools(), (error) => {
     assert.ok(error instanceof NetworkError);
-    assert.match(error.message, /^GET \/mcp\/tools got no answer: .+/);
+    assert.match(error.message, /^GET \/mcp\/tools got no response: .+/);
     assert.equal(error.status, undefined);
     return true;
   });
 });
 
-test("a redirection is not followed, and the token does not leave", () =>
+test("a redirect is not followed, and the token is not sent elsewhere", () =>
   against(
     (response) => response.writeHead(307, { location: "http://127.0.0.1:1/" }).end(),
     async (url, seen) => {
@@ -224,7 +224,7 @@ test("a redirection is not followed, and the token does not leave", () =>
     },
   ));
 
-test("what cannot be an address, a token or a name is refused before anything is sent", async () => {
+test("an invalid URL, token or name is rejected before anything is sent", async () => {
   for (const baseURL of ["", "tools", "ftp://x", "http://u:p@x", "http://x?y", "http://x#y"]) {
     assert.throws(() => new MCPClient({ baseURL }), TypeError, baseURL);
   }
@@ -235,7 +235,7 @@ test("what cannot be an address, a token or a name is refused before anything is
   for (const name of ["", ".", ".."]) await assert.rejects(client.getTool(name), TypeError);
 });
 
-test("errors keep what the server told", () =>
+test("errors contain the fields of the response", () =>
   against(
     (response) => json(response, 404, { error: { code: "TOOL_NOT_FOUND", message: "no", details: [1] }, metadata: METADATA }),
     async (url) => {

@@ -16,7 +16,7 @@ function read(pieces: string[]) {
   return pieces.flatMap((piece) => reader.push(piece));
 }
 
-test("events are the same wherever the text is cut and however its lines end", () => {
+test("events do not depend on chunk boundaries and line endings", () => {
   for (const end of ["\n", "\r\n", "\r"]) {
     const text = TEXT.replaceAll("\n", end);
     assert.deepEqual(read([text]), EVENTS);
@@ -26,11 +26,11 @@ test("events are the same wherever the text is cut and however its lines end", (
   }
 });
 
-test("an event without its empty line is not complete", () => {
+test("an event without a final empty line is incomplete", () => {
   assert.deepEqual(read(["data: x\n"]), []);
 });
 
-test("a line that arrives in many pieces is put together", () => {
+test("a line in many chunks is joined", () => {
   const long = "x".repeat(1_000);
   const pieces = Array.from({ length: 2_000 }, () => long);
   assert.deepEqual(read(["data: ", ...pieces, "\n\n"]), [{ id: "", event: "message", data: long.repeat(2_000) }]);

@@ -7,7 +7,7 @@ import { readRetryAfter, Retry, sleep, type Repeat } from "../../src/retry.js";
 const whole = () => 1;
 const status = (code: number, more = {}) => new MCPError("X", "x", { status: code, ...more });
 
-test("what is made again depends on whether that could do harm", () => {
+test("retries depend on whether a request can safely be repeated", () => {
   const retry = new Retry();
   const again = (error: unknown, repeat: Repeat) => retry.pause(error, 1, repeat, whole) !== undefined;
   const table = [400, 401, 403, 404, 409, 413, 429, 499, 500, 501, 502, 503, 504].map((code) => [
@@ -34,14 +34,14 @@ test("what is made again depends on whether that could do harm", () => {
   assert.equal(again(new TypeError("x"), "harmless"), false);
 });
 
-test("pauses double up to the longest, and are spread", () => {
+test("delays double up to the maximum, with jitter", () => {
   const retry = new Retry({ retries: 5, baseDelay: 100, maxDelay: 500 });
   const pauses = [1, 2, 3, 4, 5, 6].map((tried) => retry.pause(status(503), tried, "harmless", whole));
   assert.deepEqual(pauses, [100, 200, 400, 500, 500, undefined]);
   assert.equal(retry.pause(status(503), 2, "harmless", () => 0.25), 50);
 });
 
-test("a server that says how long to wait is waited for, unless that is too long", () => {
+test("Retry-After is honored, unless it is too long", () => {
   const retry = new Retry({ baseDelay: 100, maxDelay: 2_000 });
   const pause = (retryAfter: number) => retry.pause(status(429, { retryAfter }), 1, "only-if-refused", whole);
   assert.deepEqual([pause(0), pause(1), pause(2), pause(3)], [100, 1_100, 2_000, undefined]);
@@ -56,12 +56,12 @@ test("Retry-After is a number of seconds or a date", () => {
   );
 });
 
-test("senseless settings are refused", () => {
+test("invalid settings are rejected", () => {
   assert.throws(() => new Retry({ retries: -1 }), TypeError);
   assert.throws(() => new Retry({ maxDelay: Number.NaN }), TypeError);
 });
 
-test("a pause ends when its signal says so", async () => {
+test("a delay ends when its signal is aborted", async () => {
   const stop = new AbortController();
   const pause = sleep(60_000, stop.signal);
   stop.abort(new Error("enough"));
@@ -69,7 +69,7 @@ test("a pause ends when its signal says so", async () => {
   await assert.rejects(sleep(60_000, stop.signal), /enough/);
 });
 
-test("a code that is not known yet is still an error of this library", () => {
+test("an unknown code is still an MCPError", () => {
   const error = errorFor("toString", "new", { status: 418 });
   assert.deepEqual([error.constructor, error.name, error.code, error.status], [MCPError, "MCPError", "toString", 418]);
   const known = errorFor("RATE_LIMIT_ERROR", "slow", { retryAfter: 2 });

@@ -6,20 +6,20 @@ import { client, failing, fresh, settled, yard } from "./yard.js";
 
 const status = (expected: number) => (error: unknown) => error instanceof MCPError && error.status === expected;
 
-test("calls beyond the rate are made again when the server says, until all are done", async () => {
+test("calls beyond the rate limit are retried after Retry-After until all succeed", async () => {
   const slow = client({ token: yard.tokens.slow, retry: { retries: 10, baseDelay: 100 } });
   const userId = fresh();
   const responses = await Promise.all([1, 2, 3].map((a) => slow.executeTool("add", { a, b: 0 }, { userId })));
   assert.deepEqual(responses.map(({ result }) => (result as { sum: number }).sum), [1, 2, 3]);
 });
 
-test("a server that asks for a longer pause than is allowed is not asked again", async () => {
+test("a request with a Retry-After beyond the maximum is not retried", async () => {
   const impatient = client({ token: yard.tokens.slow, retry: { retries: 5, maxDelay: 500 } });
   const outcomes = await Promise.allSettled([1, 2, 3, 4].map((a) => impatient.executeTool("add", { a, b: 0 })));
   assert.ok(outcomes.some((outcome) => outcome.status === "rejected" && outcome.reason instanceof RateLimitError));
 });
 
-test("reading is made again after 502 and 503, and no more often than agreed", async () => {
+test("reads are retried after 502 and 503, up to the limit", async () => {
   for (const cue of ["before-502-2", "before-503-3", "after-502-1", "cut-0-1"]) {
     const { client: behind, seen } = failing(cue);
     assert.equal((await behind.getTool("add")).name, "add");
@@ -32,7 +32,7 @@ test("reading is made again after 502 and 503, and no more often than agreed", a
   assert.deepEqual(await seen(), { requests: 4, forwarded: 0 });
 });
 
-test("other failures are final at once", async () => {
+test("other failures are not retried", async () => {
   for (const code of [500, 504, 404]) {
     const { client: behind, seen } = failing(`before-${code}-1`);
     await assert.rejects(behind.getTool("add"), status(code));
@@ -40,7 +40,7 @@ test("other failures are final at once", async () => {
   }
 });
 
-test("an execution is never made twice on suspicion", async () => {
+test("an execution with an unknown outcome is not retried", async () => {
   for (const cue of ["before-502-1", "before-503-1", "after-502-1", "cut-0-1"]) {
     const { client: behind, seen } = failing(cue);
     const [key, kind] = [fresh(), cue.startsWith("cut") ? (error: unknown) => error instanceof NetworkError : status(Number(cue.split("-")[1]))];
@@ -52,13 +52,13 @@ test("an execution is never made twice on suspicion", async () => {
   }
 });
 
-test("an execution that was refused for the rate is made again", async () => {
+test("an execution rejected by the rate limit is retried", async () => {
   const { client: behind, seen } = failing("before-429-1");
   assert.equal((await behind.executeTool("mcp__talker__count", { key: fresh() })).result, 1);
   assert.deepEqual(await seen(), { requests: 2, forwarded: 1 });
 });
 
-test("with a key an execution is asked for again, and made once", async () => {
+test("with a key, an execution is retried and runs once", async () => {
   for (const cue of ["before-502-2", "after-502-1", "after-503-2", "cut-0-1"]) {
     const { client: behind, seen } = failing(cue);
     const [key, userId] = [fresh(), fresh()];
@@ -70,21 +70,21 @@ test("with a key an execution is asked for again, and made once", async () => {
   }
 });
 
-test("an execution that does no harm twice is made again", async () => {
+test("an idempotent execution is retried", async () => {
   const { client: behind, seen } = failing("after-502-1");
   const response = await behind.executeTool("mcp__talker__count", { key: fresh() }, { idempotent: true });
   assert.equal(response.result, 2);
   assert.deepEqual(await seen(), { requests: 2, forwarded: 2 });
 });
 
-test("a server behind the yard that comes back is reached again", async () => {
+test("an upstream server that restarts is reached again", async () => {
   await assert.rejects(client().executeTool("mcp__fragile__crash"), status(502));
   const patient = client({ retry: { retries: 30, baseDelay: 400, maxDelay: 1_000 } });
   const response = await patient.executeTool("mcp__fragile__count", { key: fresh() }, { idempotent: true });
   assert.equal(response.result, 1);
 });
 
-test("the same key gives the same execution", async () => {
+test("the same key returns the same execution", async () => {
   const idempotencyKey = fresh();
   const call = () => client().executeTool("mcp__talker__count", { key: idempotencyKey }, { idempotencyKey });
   const [first, second] = await Promise.all([call(), call()]);

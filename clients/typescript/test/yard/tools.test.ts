@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { LogLine, Progress } from "../../src/index.js";
 import { client, fresh, settled, yard } from "./yard.js";
 
-test("the tools of the yard and of the servers behind it are found", async () => {
+test("native tools and tools of upstream servers are listed", async () => {
   const names = (await client().discoverTools()).map(({ name }) => name);
   for (const name of ["add", "admin_report", "mcp__inner__add", "mcp__talker__log"]) assert.ok(names.includes(name), name);
   assert.deepEqual((await client().discoverTools({ pageSize: 3 })).map(({ name }) => name), names);
@@ -12,7 +12,7 @@ test("the tools of the yard and of the servers behind it are found", async () =>
   assert.ok(!plain.includes("admin_report") && plain.includes("add"));
 });
 
-test("tools are found by server, category, tags and words", async () => {
+test("tools can be filtered by server, category, tags and words", async () => {
   const find = async (filters: object) => (await client().discoverTools(filters)).map(({ name }) => name);
   assert.deepEqual(await find({ server: "talker" }), ["mcp__talker__log", "mcp__talker__count", "mcp__talker__crash"]);
   assert.deepEqual(await find({ server: "demo", category: "numbers" }), ["add", "convert_temperature"]);
@@ -21,7 +21,7 @@ test("tools are found by server, category, tags and words", async () => {
   assert.deepEqual(await find({ q: "nothing like this & that" }), []);
 });
 
-test("everything about one tool is told", async () => {
+test("getTool returns the details of a tool", async () => {
   const tool = await client().getTool("mcp__inner__add");
   const { name, title, server, rawName, displayName, permissions } = tool;
   assert.deepEqual(
@@ -32,7 +32,7 @@ test("everything about one tool is told", async () => {
   assert.deepEqual((await client().getTool("admin_report")).permissions, ["admin"]);
 });
 
-test("tools of the yard and of the servers behind it are executed", async () => {
+test("native tools and tools of upstream servers can be executed", async () => {
   for (const name of ["add", "mcp__inner__add"]) {
     const response = await client().executeTool<{ sum: number }>(name, { a: 1, b: 2 });
     const { metadata, ...rest } = response;
@@ -42,12 +42,12 @@ test("tools of the yard and of the servers behind it are executed", async () => 
   }
 });
 
-test("every content block comes on request", async () => {
+test("all content blocks are returned on request", async () => {
   const response = await client().executeTool("draw_swatch", { color: "#ff0000" }, { content: "full" });
   assert.equal((response.content?.[0] as { type: string }).type, "image");
 });
 
-test("progress is heard while the tool runs", async () => {
+test("progress is received while the tool runs", async () => {
   for (const name of ["count_down", "mcp__inner__count_down"]) {
     const heard: Progress[] = [];
     const started: string[] = [];
@@ -62,7 +62,7 @@ test("progress is heard while the tool runs", async () => {
   }
 });
 
-test("pieces come one by one, or with the answer where that was quicker", async () => {
+test("chunks are streamed, or part of the response if it was faster", async () => {
   for (const count of [3, 500]) {
     const text = Array.from({ length: count }, (_, at) => `w${at}`).join(" ");
     const heard: unknown[] = [];
@@ -71,14 +71,14 @@ test("pieces come one by one, or with the answer where that was quicker", async 
   }
 });
 
-test("what a tool logs is heard", async () => {
+test("log lines are received", async () => {
   const heard: LogLine[] = [];
   const response = await client().executeTool("mcp__talker__log", { key: "ä" }, { onLog: (line) => void heard.push(line) });
   assert.equal(response.result, "logged");
-  assert.deepEqual(heard, [{ level: "warning", logger: "talker", data: { said: "ä" } }]);
+  assert.deepEqual(heard, [{ level: "warning", logger: "talker", data: { key: "ä" } }]);
 });
 
-test("who asked is remembered, and the outcome can be asked for", async () => {
+test("user and session are recorded, and the outcome can be requested", async () => {
   const userId = fresh();
   const response = await client().executeTool("add", { a: 1, b: 2 }, { userId, sessionId: "s", priority: "high" });
   const found = await client().executions.get(response.metadata.executionId);
@@ -88,7 +88,7 @@ test("who asked is remembered, and the outcome can be asked for", async () => {
   assert.equal(state, "succeeded");
 });
 
-test("giving up cancels the execution on the server", async () => {
+test("an abort cancels the execution on the server", async () => {
   for (const options of [{}, { onProgress: () => undefined }, { idempotencyKey: fresh() }]) {
     const userId = fresh();
     const stop = new AbortController();

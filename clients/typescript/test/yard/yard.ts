@@ -1,4 +1,4 @@
-// The yard that the tests of this folder run against, as tests/clients/run describes it.
+// The yard for the tests in this directory, as described by tests/clients/run.
 
 import { readFileSync } from "node:fs";
 
@@ -12,26 +12,26 @@ interface Yard {
 }
 
 const file = process.env["TOOLYARD_YARD"];
-if (file === undefined) throw new Error("these tests run against a real yard: run tests/clients/run");
+if (file === undefined) throw new Error("these tests require a running yard: run tests/clients/run");
 export const yard = JSON.parse(readFileSync(file, "utf8")) as Yard;
 
 export function client(options: Partial<ClientOptions> = {}): MCPClient {
   return new MCPClient({ baseURL: yard.url, token: yard.tokens.owner, retry: { baseDelay: 10 }, ...options });
 }
 
-/** A word that nobody else uses. */
+/** Returns a unique word. */
 export function fresh(): string {
   return `ts${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
-/** A client behind the proxy, and how many requests the proxy got and handed on. */
+/** Returns a client behind the proxy, and the request counts of the proxy. */
 export function failing(cue: string) {
   const name = `${cue}-${fresh()}`;
   const seen = async () => (await (await fetch(`${yard.proxy}/seen/${name}`)).json()) as unknown;
   return { client: client({ baseURL: `${yard.proxy}/${name}` }), seen };
 }
 
-/** The executions of one user, once none of them is running any more. */
+/** Returns the executions of a user once none of them is running. */
 export async function settled(userId: string): Promise<Execution[]> {
   for (let tries = 0; ; tries += 1) {
     const all = (await client().executions.list({ limit: 1000 })).filter((one) => one.userId === userId);

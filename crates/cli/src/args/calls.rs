@@ -1,4 +1,5 @@
-//! The arguments of the verbs that ask a server to do something: call, read, prompt, complete.
+//! The arguments of the commands that send one request to a server: call, read, prompt and
+//! complete.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,16 +11,19 @@ use crate::name_cache;
 
 #[derive(Debug, Parser)]
 #[command(after_help = "Arguments:
-  key=value       becomes what the tool's schema says: a string, a number, true or false; the text as it is where the
-                  schema says nothing. For an object: JSON, or its fields one by one, as in a.b=1
-  key=a key=b     a list, one element each; key='[1, 2]' is the whole list
-  key:=json       JSON as it is, whatever the schema says
-  key=@file       the text of a file; key:=@file JSON from a file; key=@@text is text that begins with @
-  --args JSON     all arguments at once, as JSON, from @file, or from standard input (-); single ones win
+  key=value       converted to the type in the tool's schema; a string if the schema has no type.
+                  Pass an object as JSON, or its fields one by one, as in a.b=1
+  key=a key=b     a list, one element each; key='[1, 2]' passes the whole list
+  key:=json       JSON, regardless of the schema
+  key=@file       the text of a file; key:=@file passes JSON from a file; key=@@text is text that
+                  starts with @
+  --args JSON     all arguments as one JSON object, from @file, or from standard input (-). Single
+                  arguments override it
 
-What is printed: text as it came, on a terminal without control sequences and JSON indented. Structured content is
-printed if there is nothing else. Images, sound and files are named on standard error and saved with -o. What a tool
-says when it fails goes to standard error, and the exit code is 5. --json prints the whole result as it came.
+Output: text is printed unchanged. On a terminal, control sequences are removed and JSON is
+indented. Structured content is printed if the result has no other content. Images, audio and files
+are listed on standard error; use -o to save them. If the tool fails, its message goes to standard
+error and the exit code is 5. --json prints the whole result exactly as received.
 
 Examples:
   toolyard call add a=2 b=3
@@ -28,11 +32,11 @@ Examples:
   toolyard call draw_swatch color='#008080' -o swatch.png
   toolyard call echo message=hi -- npx -y @modelcontextprotocol/server-everything")]
 pub(crate) struct CallArgs {
-    /// The full name of the tool, or its bare name where that is unique.
+    /// Full name of the tool, or its bare name if that is unique.
     #[arg(add = name_cache::tool_completer())]
     pub(crate) tool: String,
 
-    /// The arguments of the tool, as key=value or key:=json.
+    /// Arguments of the tool, as key=value or key:=json.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
 
@@ -40,19 +44,19 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
 
-    /// How long the call may take, such as 30s, 2m or 500ms; what the configuration says if this is not said.
+    /// Time limit of the call, such as 30s, 2m or 500ms. Default: the limit in the configuration.
     #[arg(long, value_name = "TIME", value_parser = super::parse_time)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Report progress on standard error, also where that is no terminal.
+    /// Report progress on standard error even if it is not a terminal.
     #[arg(long)]
     pub(crate) progress: bool,
 
-    /// Print the whole result as JSON, as it came.
+    /// Print the whole result as JSON, exactly as received.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Save what the tool answers to this file: the first image, sound or file of the answer, else its text.
+    /// Save the result to this file: its first image, audio or file, or else its text.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
@@ -66,16 +70,16 @@ pub(crate) struct CallArgs {
   toolyard read demo://squares/7 --json
   toolyard read file:///tmp/logo.png --server files -o logo.png
 
-What is not text is written to FILE or into a pipe, never to a terminal.")]
+Binary contents are written to FILE or to a pipe, never to a terminal.")]
 pub(crate) struct ReadArgs {
-    /// The URI of the resource.
+    /// URI of the resource.
     pub(crate) uri: String,
 
-    /// The file to write to.
+    /// File to write to.
     #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Print the whole result as JSON, as it came.
+    /// Print the whole result as JSON, exactly as received.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -89,15 +93,15 @@ pub(crate) struct ReadArgs {
   toolyard prompt explain_tool tool=add
   toolyard prompt simple-prompt --json -- npx -y @modelcontextprotocol/server-everything")]
 pub(crate) struct PromptArgs {
-    /// The full name of the prompt, or its bare name where that is unique.
+    /// Full name of the prompt, or its bare name if that is unique.
     #[arg(add = name_cache::prompt_completer())]
     pub(crate) name: String,
 
-    /// The arguments of the prompt; they are always text.
+    /// Arguments of the prompt, as key=value. Values are always text.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
 
-    /// Print the whole result as JSON, as it came.
+    /// Print the whole result as JSON, exactly as received.
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -117,25 +121,25 @@ pub(crate) enum CompletionTarget {
   toolyard complete prompt explain_tool tool a
   toolyard complete prompt completable-prompt name A department=Engineering")]
 pub(crate) struct CompleteArgs {
-    /// Whether the argument is one of a prompt or of a template.
+    /// Whether the argument belongs to a prompt or to a resource template.
     #[arg(value_enum)]
     pub(crate) of: CompletionTarget,
 
-    /// The name of the prompt, or the URI of the template.
+    /// Name of the prompt, or URI of the template.
     pub(crate) name: String,
 
-    /// The argument.
+    /// Name of the argument.
     pub(crate) argument: String,
 
-    /// What has been typed of it so far.
+    /// The part of the value typed so far.
     #[arg(default_value = "")]
     pub(crate) value: String,
 
-    /// Other arguments, as far as they are known.
+    /// Other arguments whose values are already known, as key=value.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) others: Vec<String>,
 
-    /// Print the whole result as JSON, as it came.
+    /// Print the whole result as JSON, exactly as received.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -1,4 +1,5 @@
-//! The arguments of the verbs that change toolyard.toml, take servers from other programs, and give ours to them.
+//! The arguments of the commands that change toolyard.toml, import servers from other applications
+//! and export ours to them.
 
 use std::path::PathBuf;
 
@@ -6,23 +7,24 @@ use clap::{Args, Parser, ValueEnum};
 
 use crate::name_cache;
 
-/// Whose configuration is changed.
+/// Which configuration to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scope {
     /// ./toolyard.toml
     Project,
-    /// The one among your configurations, for wherever there is no other.
+    /// Your user configuration, which applies where there is no ./toolyard.toml.
     User,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ScopeArgs {
-    /// Whose configuration: ./toolyard.toml or your own. Without this the one that is in use, else ./toolyard.toml.
+    /// Which configuration: ./toolyard.toml or your user configuration. Default: the one in use,
+    /// else ./toolyard.toml.
     #[arg(long, value_enum)]
     pub(crate) scope: Option<Scope>,
 }
 
-/// How a server behind an address is spoken to.
+/// The transport of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TransportArg {
     Stdio,
@@ -46,44 +48,45 @@ impl TransportArg {
   toolyard add search https://mcp.example.com/mcp --header 'Authorization: Bearer ${SEARCH_TOKEN}'
   toolyard add time --env TZ=UTC -- uvx mcp-server-time
 
-${NAME} in the command, the address, a header or a variable is replaced when the server is started, so that secrets stay
-out of the file. Comments and everything else in the file stay as they are.")]
+${NAME} in the command, the URL, a header or a variable is replaced when the server is started, so
+that secrets stay out of the file. Comments and all other content of the file are preserved.")]
 pub(crate) struct AddArgs {
-    /// The name of the server in your yard.
+    /// Name of the server in your yard.
     pub(crate) name: String,
 
-    /// The address of the server.
+    /// URL of the server.
     #[arg(conflicts_with = "command")]
     pub(crate) url: Option<String>,
 
-    /// A header for the address; may be given several times.
+    /// HTTP header for the URL, as 'Name: value'. Can be repeated.
     #[arg(long, short = 'H', value_name = "NAME: VALUE", conflicts_with = "command")]
     pub(crate) header: Vec<String>,
 
-    /// An environment variable for the command; may be given several times.
+    /// Environment variable for the command, as NAME=value. Can be repeated.
     #[arg(long, short = 'e', value_name = "NAME=VALUE", conflicts_with = "url")]
     pub(crate) env: Vec<String>,
 
-    /// The folder that the command starts in.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "url")]
+    /// Working directory of the command.
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub(crate) cwd: Option<String>,
 
-    /// How to speak to it; clear from the command or the address if this is not said.
+    /// Transport of the server. Default: determined from the command or the URL.
     #[arg(long, short, value_enum)]
     pub(crate) transport: Option<TransportArg>,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArgs,
 
-    /// The command of the server with its arguments, after `--`.
+    /// Command of the server and its arguments, after `--`.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }
 
-// A server of toolyard.toml, to remove it or to switch it on or off. No doc comment: help would show it.
+// A server of toolyard.toml to remove, enable or disable. This is not a doc comment because help
+// would show it.
 #[derive(Debug, Parser)]
 pub(crate) struct ConfiguredServerArgs {
-    /// The server, by its name in toolyard.toml.
+    /// Name of the server in toolyard.toml.
     #[arg(add = name_cache::server_completer())]
     pub(crate) name: String,
 
@@ -91,7 +94,7 @@ pub(crate) struct ConfiguredServerArgs {
     pub(crate) scope: ScopeArgs,
 }
 
-/// Programs that know MCP servers.
+/// Applications that have MCP servers in their configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ClientApp {
     ClaudeCode,
@@ -106,18 +109,18 @@ pub(crate) enum ClientApp {
 
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  toolyard import                     shows which servers there are to take
-  toolyard import --write             takes them
+  toolyard import                     show the servers that can be imported
+  toolyard import --write             import them
   toolyard import --from cursor --write
 
-The servers stay in the files that they are in: toolyard.toml is told to read those too, under `imports`. What changes
-there is followed, and no secret is copied. A server of the same name in toolyard.toml wins.")]
+The servers stay in their files, which toolyard.toml lists under `imports`. Changes in those files
+take effect, and no secret is copied. A server of the same name in toolyard.toml takes precedence.")]
 pub(crate) struct ImportArgs {
-    /// Only what this program knows; may be given several times.
-    #[arg(long, value_enum, value_name = "PROGRAM")]
+    /// Search only this application. Can be repeated.
+    #[arg(long, value_enum, value_name = "APP")]
     pub(crate) from: Vec<ClientApp>,
 
-    /// Take them: write the files' names into toolyard.toml.
+    /// Import the servers: add their files to `imports` in toolyard.toml.
     #[arg(long)]
     pub(crate) write: bool,
 
@@ -131,29 +134,29 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
-  toolyard export                                            how to let every known program start `toolyard stdio`
-  toolyard export cursor                                     only for one
-  toolyard export codex --http http://127.0.0.1:8080/mcp     the address of a yard that runs; the token stays in
-                                                             TOOLYARD_TOKEN
-  toolyard export vscode --servers                           the servers themselves, without Toolyard in between")]
+  toolyard export                                          configure every known application
+  toolyard export cursor                                   configure one application
+  toolyard export codex --http http://127.0.0.1:8080/mcp   connect to a running yard; the token is
+                                                           read from TOOLYARD_TOKEN
+  toolyard export vscode --servers                         export the servers without Toolyard")]
 pub(crate) struct ExportArgs {
-    /// The program; all that are known if none is said.
-    #[arg(value_enum)]
+    /// The application. Default: all known applications.
+    #[arg(value_enum, value_name = "APP")]
     pub(crate) program: Option<ClientApp>,
 
-    /// Point at this address instead of starting `toolyard stdio`.
+    /// Connect to this URL instead of starting `toolyard stdio`.
     #[arg(long, value_name = "URL", conflicts_with = "servers")]
     pub(crate) http: Option<String>,
 
-    /// The servers of toolyard.toml themselves, as they are written there.
+    /// Export the servers in toolyard.toml themselves, without Toolyard in between.
     #[arg(long)]
     pub(crate) servers: bool,
 
-    /// The toolyard.toml whose yard is exported.
+    /// The toolyard.toml to export.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Print JSON: a list with the program, the file and the text for each.
+    /// Print JSON: a list with the application, the file and the text for each.
     #[arg(long)]
     pub(crate) json: bool,
 }

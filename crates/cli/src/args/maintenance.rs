@@ -1,4 +1,5 @@
-//! The arguments of the verbs about this program itself: what is wrong, completions, manual pages.
+//! The arguments of the commands about Toolyard itself: diagnosis, shell completions and manual
+//! pages.
 
 use std::path::PathBuf;
 
@@ -12,8 +13,8 @@ use super::server_selection::ServerSelectionArgs;
   toolyard doctor --server files
   toolyard doctor --json -- npx -y @modelcontextprotocol/server-everything
 
-The exit code is that of the worst finding: 2 for the configuration, 3 for authorisation, 4 for a server that cannot be
-reached, 0 if nothing has failed.")]
+The exit code reflects the most important error: 2 for the configuration, 3 for authorization, 4 for
+a server that cannot be reached. It is 0 if there are no errors.")]
 pub(crate) struct DoctorArgs {
     /// Print JSON: a list of findings.
     #[arg(long)]
@@ -31,12 +32,12 @@ pub(crate) enum Shell {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = "Put one of these lines where your shell reads it:
+#[command(after_help = "Add the line for your shell to its startup file:
   ~/.bashrc                    source <(toolyard completions bash)
   ~/.zshrc                     source <(toolyard completions zsh)
   ~/.config/fish/config.fish   toolyard completions fish | source
 
-Names of tools and prompts are those of the last time that a verb asked the servers: completing starts none.")]
+Completion starts no servers. It offers the tool and prompt names that the servers reported last.")]
 pub(crate) struct CompletionsArgs {
     #[arg(value_enum)]
     pub(crate) shell: Shell,
@@ -48,10 +49,11 @@ pub(crate) struct CompletionsArgs {
   toolyard man call | man -l -
   toolyard man --dir ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The verb; the program as a whole if none is said.
+    /// The command to document. Default: the program as a whole.
+    #[arg(value_name = "COMMAND")]
     pub(crate) verb: Option<String>,
 
-    /// Write the pages of the program and of every verb into this folder.
-    #[arg(long, value_name = "FOLDER", conflicts_with = "verb")]
+    /// Write the pages of the program and of every command to this directory.
+    #[arg(long, value_name = "DIR", conflicts_with = "verb")]
     pub(crate) dir: Option<PathBuf>,
 }

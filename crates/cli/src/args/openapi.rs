@@ -1,4 +1,4 @@
-//! `toolyard openapi`: the tools that an OpenAPI document becomes.
+//! The arguments of `toolyard openapi`.
 
 use std::path::PathBuf;
 
@@ -6,26 +6,26 @@ use clap::{Parser, ValueEnum};
 
 #[derive(Debug, Parser)]
 pub(crate) struct OpenApiArgs {
-    /// The document, JSON or YAML: a file, an address, or `-` for standard input.
+    /// The document, JSON or YAML: a file, a URL, or `-` for standard input.
     pub(crate) document: String,
 
-    /// Print the tools as a JSON array, as MCP has them, instead of a table.
+    /// Print the tools as a JSON array of MCP definitions instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The file to write the JSON array to; the table is still printed unless --json is said.
+    /// File to write the JSON array to. The table is printed as well, unless you pass --json.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// How to tell, on standard error, what was found out about the document.
+    /// How to report the diagnostics of the document on standard error.
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) diagnostics: DiagnosticsFormat,
 
-    /// Only operations with this tag; `*` stands for anything; may be given several times, like all of these.
+    /// Only operations with this tag. `*` matches any text. Can be repeated, like all filters.
     #[arg(long, value_name = "GLOB")]
     pub(crate) tag: Vec<String>,
 
-    /// No operations with this tag.
+    /// Exclude operations with this tag.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude_tag: Vec<String>,
 
@@ -33,50 +33,52 @@ pub(crate) struct OpenApiArgs {
     #[arg(long, value_name = "METHOD")]
     pub(crate) method: Vec<String>,
 
-    /// No operations with this method.
+    /// Exclude operations with this method.
     #[arg(long, value_name = "METHOD")]
     pub(crate) exclude_method: Vec<String>,
 
-    /// Only operations whose path is like this.
+    /// Only operations whose path matches.
     #[arg(long, value_name = "GLOB")]
     pub(crate) path: Vec<String>,
 
-    /// No operations whose path is like this.
+    /// Exclude operations whose path matches.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude_path: Vec<String>,
 
-    /// Only operations whose operationId is like this.
+    /// Only operations whose operationId matches.
     #[arg(long, value_name = "GLOB")]
     pub(crate) operation: Vec<String>,
 
-    /// No operations whose operationId is like this.
+    /// Exclude operations whose operationId matches.
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude_operation: Vec<String>,
 
-    /// Leave out what the tools say about their answers.
+    /// Omit the output schemas of the tools.
     #[arg(long)]
     pub(crate) no_output_schemas: bool,
 
-    /// Bytes that the input schema of one tool may take.
+    /// Size limit of a tool's input schema, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 10)]
     pub(crate) input_budget: usize,
 
-    /// Bytes that the output schema of one tool may take.
+    /// Size limit of a tool's output schema, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 10)]
     pub(crate) output_budget: usize,
 
-    /// Follow references of the document to addresses as well; files below its folder are always read.
+    /// Also follow references to URLs. References to files below the document's directory are
+    /// always followed.
     #[arg(long)]
     pub(crate) network_references: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DiagnosticsFormat {
-    /// Warnings and errors, a line each.
+    /// Warnings and errors, one per line.
     Text,
-    /// Everything, notes included, a line each.
+    /// All diagnostics including notes, one per line.
     All,
-    /// Everything, as one JSON array.
+    /// All diagnostics, as one JSON array.
     Json,
+    /// No diagnostics.
     None,
 }

@@ -1,5 +1,5 @@
-//! Reading the command line, and saying it better than the library where the command of a server stands without the `--`
-//! before it.
+//! Parses the command line. Improves clap's message if the `--` before the command of a server is
+//! missing.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use super::Args;
 use crate::one_shot::ad_hoc::LAUNCHERS;
 
-/// Ends the process where the command line makes no sense, or asks for help.
+/// Parses the arguments of this process. Exits on invalid arguments and after printing help.
 pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
     Args::try_parse_from(&words).unwrap_or_else(|error| {
@@ -27,25 +27,27 @@ fn add_usage_hint(mut error: clap::Error, words: &[String]) -> clap::Error {
         _ => return error,
     };
     let hint = match (insert_double_dash(words), listed) {
-        (Some(line), _) => format!("the command of a server goes after `--`: {line}"),
-        // A word that is nearly right is told by the library.
+        (Some(line), _) => format!("pass the command of a server after `--`: {line}"),
+        // Clap already suggests a similar value.
         (None, Some(_)) if error.get(ContextKind::SuggestedValue).is_some() => return error,
-        (None, Some(server)) => format!("the tools of the server {server}: toolyard list tools {server}"),
+        (None, Some(server)) => {
+            format!("to list the tools of server `{server}`, run `toolyard list tools {server}`")
+        }
         (None, None) => return error,
     };
-    // What the library suggests would put the dashes into the middle of the command.
+    // Clap's own suggestion would insert `--` in the middle of the command.
     error.remove(ContextKind::Suggested);
     error.remove(ContextKind::SuggestedValue);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     error
 }
 
-/// Whether this is what `list` was to list.
+/// Whether `value` is the argument that says what to list.
 fn is_list_argument(words: &[String], value: &str) -> bool {
     words.get(1).is_some_and(|verb| verb == "list") && words.get(2).is_some_and(|word| word == value)
 }
 
-/// The same line with dashes before what looks like the command of a server.
+/// The same command line with `--` before what looks like the command of a server.
 fn insert_double_dash(words: &[String]) -> Option<String> {
     let verb = words.get(1)?.as_str();
     if words.iter().any(|word| word == "--") {
@@ -57,7 +59,7 @@ fn insert_double_dash(words: &[String]) -> Option<String> {
     };
     let at = words.iter().skip(2).position(|word| launcher(&word)).map(|at| at + 2);
     let at = match verb {
-        // Whatever follows the name is the command, unless it is an option of ours.
+        // Everything after the name is the command, unless it is one of our options.
         "add" => at.or_else(|| {
             let command = |word: &String| !word.starts_with('-') && !word.contains("://");
             words.get(3).filter(|word| command(word)).map(|_| 3)
@@ -65,11 +67,11 @@ fn insert_double_dash(words: &[String]) -> Option<String> {
         "list" | "inspect" | "call" | "read" | "prompt" | "complete" | "search" | "ui" => at,
         _ => None,
     }?;
-    let mut said: Vec<&str> =
+    let mut line: Vec<&str> =
         std::iter::once("toolyard").chain(words[1..at].iter().map(String::as_str)).collect();
-    said.push("--");
-    said.extend(words[at..].iter().map(String::as_str));
-    Some(said.join(" "))
+    line.push("--");
+    line.extend(words[at..].iter().map(String::as_str));
+    Some(line.join(" "))
 }
 
 #[cfg(test)]
@@ -78,13 +80,13 @@ mod tests {
 
     use super::{Args, add_usage_hint};
 
-    fn told(line: &str) -> String {
+    fn message(line: &str) -> String {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         add_usage_hint(Args::try_parse_from(&words).unwrap_err(), &words).to_string()
     }
 
     #[test]
-    fn a_command_without_dashes_is_shown_with_them() {
+    fn suggests_the_missing_dashes_before_a_command() {
         for (line, hint) in [
             ("toolyard add files npx -y server .", "toolyard add files -- npx -y server ."),
             ("toolyard add files my-server --stdio", "toolyard add files -- my-server --stdio"),
@@ -96,27 +98,31 @@ mod tests {
             ("toolyard list npx server", "toolyard list -- npx server"),
             ("toolyard ui node server.js", "toolyard ui -- node server.js"),
         ] {
-            let told = told(line);
-            assert!(told.contains(&format!("the command of a server goes after `--`: {hint}\n")), "{told}");
-            assert!(!told.contains("as a value"), "{told}");
+            let message = message(line);
+            assert!(
+                message.contains(&format!("pass the command of a server after `--`: {hint}\n")),
+                "{message}"
+            );
+            assert!(!message.contains("as a value"), "{message}");
         }
     }
 
     #[test]
-    fn a_server_that_is_listed_without_saying_what_of_it_is_told_how() {
-        let told = told("toolyard list everything");
+    fn suggests_how_to_list_the_tools_of_a_server() {
+        let message = message("toolyard list everything");
         assert!(
-            told.contains("the tools of the server everything: toolyard list tools everything\n"),
-            "{told}"
+            message
+                .contains("to list the tools of server `everything`, run `toolyard list tools everything`\n"),
+            "{message}"
         );
     }
 
     #[test]
-    fn other_mistakes_are_told_as_ever() {
+    fn leaves_other_errors_unchanged() {
         for line in
             ["toolyard list --nonsense", "toolyard add files http://x --nonsense", "toolyard serve npx -y x"]
         {
-            assert!(!told(line).contains("the command of a server"), "{line}");
+            assert!(!message(line).contains("the command of a server"), "{line}");
         }
     }
 }

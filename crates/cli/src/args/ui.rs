@@ -1,4 +1,4 @@
-//! `toolyard ui`
+//! The arguments of `toolyard ui`.
 
 use clap::Parser;
 
@@ -13,7 +13,7 @@ pub(crate) struct UiArgs {
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,
 
-    /// The address of a yard that runs, to look at that one; the one of its page, with the token in it, will do.
+    /// URL of a running yard to show. The page link that `serve` prints, with its token, works too.
     #[arg(
         long,
         value_name = "URL",
@@ -22,7 +22,7 @@ pub(crate) struct UiArgs {
     )]
     pub(crate) yard: Option<reqwest::Url>,
 
-    /// The token for that yard.
+    /// Token for that yard.
     #[arg(
         long,
         env = "TOOLYARD_TOKEN",
@@ -34,8 +34,8 @@ pub(crate) struct UiArgs {
 }
 
 const EXAMPLES: &str = "Examples:
-  toolyard ui                                                    the servers of your configuration
-  toolyard ui --server files                                     one of them
-  toolyard ui --url https://example.com/mcp                      one server at an address
-  toolyard ui -- npx -y @modelcontextprotocol/server-everything  one server by its command
-  toolyard ui --yard http://127.0.0.1:8080                       a yard that runs: toolyard serve";
+  toolyard ui                                                    all configured servers
+  toolyard ui --server files                                     one configured server
+  toolyard ui --url https://example.com/mcp                      one server by URL
+  toolyard ui -- npx -y @modelcontextprotocol/server-everything  one server by command
+  toolyard ui --yard http://127.0.0.1:8080                       a running yard (`toolyard serve`)";

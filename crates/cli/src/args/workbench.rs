@@ -1,5 +1,5 @@
-//! The verbs with which people look at tools, call them, and keep their configuration: which there are, and in which
-//! order help shows them. What each takes is in the files beside this one.
+//! The commands for browsing and calling tools and for managing the configuration, in the order of
+//! the help. Their arguments are in the sibling modules.
 
 use clap::Subcommand;
 
@@ -16,37 +16,38 @@ const TOGGLE_EXAMPLES: &str = "Examples:
 pub(crate) enum WorkbenchCommand {
     /// List servers, tools, resources, templates or prompts.
     List(ListArgs),
-    /// Show one tool: its names, its description and its parameters.
+    /// Show a tool: its names, description and parameters.
     Inspect(InspectArgs),
-    /// Call a tool and print what it answers.
+    /// Call a tool and print the result.
     Call(Box<CallArgs>),
     /// Read a resource.
     Read(ReadArgs),
     /// Get a prompt.
     Prompt(PromptArgs),
-    /// Ask what an argument of a prompt or of a template could be.
+    /// Complete an argument of a prompt or of a resource template.
     Complete(CompleteArgs),
-    /// Search the tools of all servers for words.
+    /// Search the tools of all servers.
     Search(SearchArgs),
     /// Add a server to toolyard.toml.
     Add(AddArgs),
     /// Remove a server from toolyard.toml.
     #[command(after_help = "Example:\n  toolyard remove files")]
     Remove(ConfiguredServerArgs),
-    /// Switch a server of toolyard.toml on.
+    /// Enable a server in toolyard.toml.
     #[command(after_help = TOGGLE_EXAMPLES)]
     Enable(ConfiguredServerArgs),
-    /// Switch a server of toolyard.toml off.
+    /// Disable a server in toolyard.toml.
     #[command(after_help = TOGGLE_EXAMPLES)]
     Disable(ConfiguredServerArgs),
-    /// Find the servers that other programs on this machine know, and take them.
+    /// Find the MCP servers configured in other applications on this machine, and import them.
     Import(ImportArgs),
-    /// Print what to paste into other programs so that they use your tools.
+    /// Print the configuration that makes other applications use your tools.
     Export(ExportArgs),
-    /// Find out what is wrong with the configuration, the servers and this machine, and how to mend it.
+    /// Diagnose problems with the configuration, the servers and this machine, and show how to fix
+    /// them.
     Doctor(DoctorArgs),
-    /// Print what makes a shell complete verbs, options, servers and tools.
+    /// Print the completion script for a shell.
     Completions(CompletionsArgs),
-    /// Print the manual page, or write one for every verb.
+    /// Print a manual page, or write the pages of all commands.
     Man(ManArgs),
 }

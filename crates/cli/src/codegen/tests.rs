@@ -1,4 +1,4 @@
-//! Types as a whole, in both languages.
+//! The generated files as a whole, in both languages.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::{ToolSchemas, write};
 use crate::args::Language;
 
 fn tools() -> Vec<ToolSchemas> {
-    let odd = json!({
+    let schema = json!({
         "type": "object",
         "properties": {
             "kind": {"enum": ["a\"b", 2, null, true]},
@@ -34,7 +34,7 @@ fn tools() -> Vec<ToolSchemas> {
         output,
     };
     vec![
-        described("mcp__x__odd", odd, Some(json!({"type": "array", "items": {"type": "string"}}))),
+        described("mcp__x__odd", schema, Some(json!({"type": "array", "items": {"type": "string"}}))),
         described("bare", json!({"type": "object"}), None),
         described("mcp__x-odd", json!(true), None),
     ]
@@ -51,7 +51,7 @@ fn python_says_what_the_schemas_say() {
 }
 
 #[test]
-fn a_schema_without_an_end_is_not_followed_for_ever() {
+fn a_schema_without_an_end_is_not_followed_forever() {
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {
         deep = json!({"type": "array", "items": deep});

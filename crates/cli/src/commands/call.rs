@@ -15,10 +15,10 @@ use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::name_cache::NameCache;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_note};
 use crate::tool_arguments::parse_arguments;
 
-/// More than that is no argument.
+/// Limit on a file or standard input passed as an argument.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 pub(crate) async fn run(args: CallArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
@@ -35,7 +35,7 @@ pub(crate) async fn run(args: CallArgs, stop: CancellationToken) -> Result<Exit,
     done
 }
 
-/// Where somebody says `SERVER TOOL`: what they meant. Told before any server is started.
+/// Explains `call SERVER TOOL` before any server is started.
 fn server_instead_of_tool_error(args: &CallArgs) -> Option<CommandError> {
     let (server, tool) = (&args.tool, args.arguments.first()?);
     if tool.contains('=') || !args.which.other.is_empty() || args.which.server.is_some() {
@@ -43,25 +43,25 @@ fn server_instead_of_tool_error(args: &CallArgs) -> Option<CommandError> {
     }
     let config = Config::load(&args.which.config, &process_environment()).ok()?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == server)?;
-    // Where the server is known not to have it, something else was meant.
+    // If the server is known to lack the tool, the user meant something else.
     if args.which.config.is_empty() && NameCache::load().lacks(server, tool, &[ServerListKind::Tools]) {
         return None;
     }
-    let fault = CommandError::usage(format!("{server} is a server, not a tool"));
+    let fault = CommandError::usage(format!("`{server}` is a server, not a tool"));
     let tool = clean_line(tool);
     let plain = tool.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter));
     Some(match plain {
         true => fault.suggest(format!(
-            "its tool {tool} is called with `toolyard call {}{tool}`, or `toolyard call --server {server} {tool}`",
+            "run `toolyard call {}{tool}` or `toolyard call --server {server} {tool}`",
             entry.name().prefix()
         )),
-        false => fault.suggest(format!("its tools are called with `toolyard call --server {server} TOOL`")),
+        false => fault.suggest(format!("run `toolyard call --server {server} TOOL`")),
     })
 }
 
 async fn call(args: &CallArgs, visit: &OneShotYard, stop: &CancellationToken) -> Result<Exit, CommandError> {
-    let found = visit.yard.find_tool(&args.tool, &visit.principal);
-    let tool = found.map_err(|error| visit.explain(error))?;
+    let tool = visit.yard.find_tool(&args.tool, &visit.principal);
+    let tool = tool.map_err(|error| visit.explain(error))?;
     let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
     let made = parse_arguments(args.args.as_deref(), &args.arguments, &schema, &read_file)?;
     let what = CallTarget::Tool { name: tool.full_name.to_string(), arguments: Some(made) };
@@ -74,7 +74,7 @@ async fn call(args: &CallArgs, visit: &OneShotYard, stop: &CancellationToken) ->
         let fault = CommandError::from(error);
         match (&fault, invalid) {
             (CommandError::Failure { suggestion: None, .. }, true) => {
-                fault.suggest(format!("`toolyard inspect {}` shows what it takes", tool.full_name))
+                fault.suggest(format!("run `toolyard inspect {}` to see its parameters", tool.full_name))
             }
             _ => fault,
         }
@@ -91,7 +91,7 @@ fn show(args: &CallArgs, performed: CommandOutcome) -> Result<Exit, CommandError
         return Ok(if outcome.failed { Exit::ToolFailed } else { Exit::Success });
     }
     let mut result: Value = serde_json::from_str(outcome.body.get()).unwrap_or_default();
-    // What was sent ahead is a part of the result.
+    // Streamed chunks are part of the result.
     let mut content = chunks;
     if let Some(Value::Array(rest)) = result.get_mut("content").map(Value::take) {
         content.extend(rest);
@@ -117,7 +117,7 @@ fn show(args: &CallArgs, performed: CommandOutcome) -> Result<Exit, CommandError
                 &Destination { file: args.output.as_deref(), raw_bytes: false },
             )?;
         }
-        (true, None) => note("the tool answered nothing"),
+        (true, None) => print_note("the tool returned no content"),
         (false, _) => {
             result_output::print(
                 &mut out,
@@ -130,7 +130,7 @@ fn show(args: &CallArgs, performed: CommandOutcome) -> Result<Exit, CommandError
     Ok(Exit::Success)
 }
 
-/// The text of a file that an argument names.
+/// Reads a file that an argument names.
 pub(super) fn read_file(file: &str) -> Result<String, CommandError> {
     use std::io::Read;
     let mut bytes = Vec::new();
@@ -140,5 +140,5 @@ pub(super) fn read_file(file: &str) -> Result<String, CommandError> {
     };
     let name = if file == "-" { "standard input" } else { file };
     read.map_err(|error| CommandError::usage(format!("cannot read {name}: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| CommandError::usage(format!("{name} is not UTF-8")))
+    String::from_utf8(bytes).map_err(|_| CommandError::usage(format!("{name} is not valid UTF-8")))
 }

@@ -11,7 +11,7 @@ use crate::Exit;
 use crate::args::{CompleteArgs, CompletionTarget};
 use crate::error::CommandError;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_hint, print_note};
 use crate::tool_arguments::parse_text_arguments;
 
 pub(crate) async fn run(args: CompleteArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
@@ -47,12 +47,14 @@ fn show(args: &CompleteArgs, body: &str) -> Result<(), CommandError> {
     }
     let result: Value = serde_json::from_str(body).unwrap_or_default();
     let completion = result.get("completion");
-    let values = completion.and_then(|it| it.get("values")).and_then(Value::as_array).into_iter().flatten();
+    let values =
+        completion.and_then(|value| value.get("values")).and_then(Value::as_array).into_iter().flatten();
     for value in values.filter_map(Value::as_str) {
         out.write_text(value)?;
     }
-    if completion.and_then(|it| it.get("hasMore")).and_then(Value::as_bool) == Some(true) {
-        note("there are more; say more of the value");
+    if completion.and_then(|value| value.get("hasMore")).and_then(Value::as_bool) == Some(true) {
+        print_note("more values are available");
+        print_hint("type more of the value to narrow them down");
     }
     Ok(out.flush()?)
 }

@@ -1,4 +1,4 @@
-//! `toolyard completions`, and what a shell is answered when it asks.
+//! `toolyard completions`, and the answers to shells that request completions.
 
 use clap::CommandFactory;
 use clap_complete::CompleteEnv;
@@ -9,13 +9,13 @@ use crate::args::{Args, CompletionsArgs, Shell};
 use crate::error::CommandError;
 use crate::terminal::StdoutWriter;
 
-/// The variable in which a shell says that it wants to know what could come next.
-const ASKED: &str = "TOOLYARD_COMPLETE";
+/// The environment variable that a shell sets to request completions.
+const REQUEST_VARIABLE: &str = "TOOLYARD_COMPLETE";
 
-/// Answers the shell and ends, if a shell has asked; else nothing happens.
+/// Prints completions and exits if a shell requests them. Otherwise does nothing.
 pub(crate) fn complete_for_shell() {
-    if std::env::var_os(ASKED).is_some() {
-        CompleteEnv::with_factory(Args::command).var(ASKED).complete();
+    if std::env::var_os(REQUEST_VARIABLE).is_some() {
+        CompleteEnv::with_factory(Args::command).var(REQUEST_VARIABLE).complete();
     }
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, CommandError> {
         Shell::Fish => &Fish,
     };
     let mut script = Vec::new();
-    shell.write_registration(ASKED, "toolyard", "toolyard", "toolyard", &mut script)?;
+    shell.write_registration(REQUEST_VARIABLE, "toolyard", "toolyard", "toolyard", &mut script)?;
     let mut out = StdoutWriter::new();
     out.write_bytes(&script)?;
     out.flush()?;

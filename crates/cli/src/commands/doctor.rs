@@ -1,5 +1,4 @@
-//! `toolyard doctor`: looks at the configuration, at every server and at this machine, and says what to do about what
-//! is wrong.
+//! `toolyard doctor`: checks the configuration, every server and this machine, and suggests fixes.
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
@@ -14,18 +13,18 @@ use crate::clean::clean_line;
 use crate::configuration::process_environment;
 use crate::error::CommandError;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection, UnavailableServer};
-use crate::terminal::StdoutWriter;
+use crate::terminal::{StdoutWriter, format_count};
 use crate::{Exit, upstream_setup};
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     #[serde(skip)]
     exit: Exit,
     level: FindingLevel,
-    /// What was looked at: `config`, `command`, `server`, `authorisation`, `tools` or `machine`.
+    /// What was checked: `config`, `command`, `server`, `authorization`, `tools` or `machine`.
     about: &'static str,
-    /// Which of them.
+    /// The name of the checked item.
     name: String,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,7 +76,8 @@ pub(crate) async fn run(args: DoctorArgs, stop: CancellationToken) -> Result<Exi
     }
     check_machine(&mut findings).await?;
     show(&args, &findings)?;
-    // The first cause of most trouble decides: a configuration that is wrong, then who we are, then who is there.
+    // The most likely root cause decides: first the configuration, then authorization, then
+    // unreachable servers.
     let worst = [Exit::Usage, Exit::Unauthorized, Exit::Unreachable, Exit::Failed];
     let failed = |exit: &&Exit| {
         findings.iter().any(|finding| finding.level == FindingLevel::Failed && finding.exit == **exit)
@@ -85,7 +85,7 @@ pub(crate) async fn run(args: DoctorArgs, stop: CancellationToken) -> Result<Exi
     Ok(worst.iter().find(failed).copied().unwrap_or(Exit::Success))
 }
 
-/// Whether there is a configuration to go on with.
+/// Checks the configuration. Returns whether it can be used.
 fn check_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> bool {
     let around = process_environment();
     let name = match which.config.as_slice() {
@@ -98,14 +98,15 @@ fn check_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> boo
         Err(problems) => (problems.0, None),
     };
     if let Some(config) = &loaded {
-        let servers = config.servers().len();
+        let servers = format_count(config.servers().len(), "server");
         let off = config.servers().iter().filter(|entry| !entry.is_enabled()).count();
         let message = match (config.is_demo_only(), off) {
-            (true, _) => "there is no configuration, so there is only the demo yard".to_owned(),
-            (false, 0) => format!("servers that it names: {servers}"),
-            (false, off) => format!("servers that it names: {servers}, of which {off} switched off"),
+            (true, _) => "no configuration found, using the demo yard".to_owned(),
+            (false, 0) => servers,
+            (false, off) => format!("{servers}, {off} disabled"),
         };
-        let fix = config.is_demo_only().then(|| "`toolyard add` or `toolyard import` makes one".to_owned());
+        let fix =
+            config.is_demo_only().then(|| "run `toolyard add` or `toolyard import` to create one".to_owned());
         let finding = if config.is_demo_only() { Finding::warning } else { Finding::ok };
         findings.push(finding("config", &name, message).with_fix(fix));
     }
@@ -114,34 +115,34 @@ fn check_config(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) -> boo
 }
 
 fn config_problem_finding(problem: &ConfigProblem, file: &str) -> Finding {
-    let place = match (&problem.file, &problem.location) {
-        (Some(file), Some(place)) => format!("{}:{}:{}", file.display(), place.line, place.column),
+    let location = match (&problem.file, &problem.location) {
+        (Some(file), Some(location)) => format!("{}:{}:{}", file.display(), location.line, location.column),
         (Some(file), None) => file.display().to_string(),
         (None, _) => file.to_owned(),
     };
-    let of = problem.server.as_ref().map(|server| format!("server {server}: ")).unwrap_or_default();
+    let of = problem.server.as_ref().map(|server| format!("server `{server}`: ")).unwrap_or_default();
     let message = format!("{of}{}", problem.message);
     let finding = match problem.severity {
-        ProblemSeverity::Error => Finding::failed(Exit::Usage, "config", place, message),
-        ProblemSeverity::Warning => Finding::warning("config", place, message),
+        ProblemSeverity::Error => Finding::failed(Exit::Usage, "config", location, message),
+        ProblemSeverity::Warning => Finding::warning("config", location, message),
     };
     finding.with_fix(problem.suggestion.clone())
 }
 
-/// Whether the programs of the servers are there at all.
+/// Checks that the programs of the servers exist.
 fn check_server_commands(which: &ServerSelectionArgs, findings: &mut Vec<Finding>) {
     let Ok(config) = Config::load(&which.config, &process_environment()) else { return };
     if !which.other.is_empty() {
         return;
     }
-    let wanted =
+    let is_selected =
         |entry: &&ServerEntry| which.server.as_deref().is_none_or(|name| name == entry.name().as_str());
-    for entry in config.servers().iter().filter(wanted).filter(|entry| entry.is_enabled()) {
+    for entry in config.servers().iter().filter(is_selected).filter(|entry| entry.is_enabled()) {
         let ServerEntry::Ready(settings) = entry else { continue };
         let TransportSettings::Command(command) = &settings.transport else { continue };
         let name = settings.name.as_str();
         findings.push(match check_command(command, std::env::var_os("PATH").as_deref()) {
-            Ok(()) => Finding::ok("command", name, format!("{} is there", command.program)),
+            Ok(()) => Finding::ok("command", name, format!("found {}", command.program)),
             Err(error) => Finding::failed(Exit::Unreachable, "command", name, error.to_string())
                 .with_fix(error.suggestion()),
         });
@@ -160,21 +161,21 @@ async fn check_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
         let era = status.era.unwrap_or("unknown");
         let tools = catalog.tools().iter().filter(|tool| &tool.source == upstream.name());
         let message = format!(
-            "it answers over {}, speaks {version} ({era} era), and offers {} tools",
+            "connected over {}, protocol {version} ({era} era), {}",
             status.transport.unwrap_or("an unknown transport"),
-            tools.clone().count(),
+            format_count(tools.clone().count(), "tool"),
         );
         findings.push(Finding::ok("server", name, message));
         findings.extend(check_authorization(upstream).await);
         for tool in tools {
             if let Some(problem) = tool.schema_problem() {
-                let message = format!("the schema of {} cannot be used: {problem}", tool.full_name);
-                let fix = "its arguments are not checked; tell the author of the server".to_owned();
+                let message = format!("invalid input schema of {}: {problem}", tool.full_name);
+                let fix = "arguments are not validated; report this to the author of the server".to_owned();
                 findings.push(Finding::warning("tools", name, message).with_fix(Some(fix)));
             }
             if let Some(problem) = tool.output_schema_problem() {
-                let message = format!("the output schema of {} cannot be used: {problem}", tool.full_name);
-                let fix = "its results are not checked; tell the author of the server".to_owned();
+                let message = format!("invalid output schema of {}: {problem}", tool.full_name);
+                let fix = "results are not validated; report this to the author of the server".to_owned();
                 findings.push(Finding::warning("tools", name, message).with_fix(Some(fix)));
             }
         }
@@ -183,13 +184,15 @@ async fn check_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
             findings.push(Finding::warning("tools", name, warning));
         }
     }
-    // What was found wrong with one before it was started has been said.
-    let said = |trouble: &&UnavailableServer| {
+    // Skip servers whose missing command has already been reported.
+    let is_reported = |trouble: &&UnavailableServer| {
         let command = |finding: &Finding| finding.about == "command" && finding.level == FindingLevel::Failed;
         findings.iter().any(|finding| command(finding) && finding.name == trouble.server.as_str())
     };
-    let new =
-        visit.unavailable.iter().filter(|trouble| trouble.state != SourceState::Failed && !said(trouble));
+    let new = visit
+        .unavailable
+        .iter()
+        .filter(|trouble| trouble.state != SourceState::Failed && !is_reported(trouble));
     let new: Vec<Finding> = new.map(unavailable_server_finding).collect();
     findings.extend(new);
 }
@@ -197,52 +200,53 @@ async fn check_servers(visit: &OneShotYard, findings: &mut Vec<Finding>) {
 async fn check_authorization(upstream: &Upstream) -> Option<Finding> {
     let name = upstream.name().as_str();
     match upstream.auth_status().await {
-        Ok(status) => status.label().map(|label| Finding::ok("authorisation", name, label)),
+        Ok(status) => status.label().map(|label| Finding::ok("authorization", name, label)),
         Err(error) => {
             let fix = error.suggestion(name);
-            Some(Finding::failed(Exit::Unauthorized, "authorisation", name, error.to_string()).with_fix(fix))
+            Some(Finding::failed(Exit::Unauthorized, "authorization", name, error.to_string()).with_fix(fix))
         }
     }
 }
 
 fn unavailable_server_finding(trouble: &UnavailableServer) -> Finding {
     let name = trouble.server.as_str();
-    let mut message = format!("it {}", trouble.describe());
+    let mut message = trouble.describe();
     if !trouble.stderr.is_empty() {
-        message.push_str(&format!("; its last words: {}", trouble.stderr.join(" / ")));
+        message.push_str(&format!("; last lines on stderr: {}", trouble.stderr.join(" / ")));
     }
-    let known = trouble.advice.clone().or_else(|| trouble.suggestion.clone());
+    let known = trouble.suggestion.clone();
     let fix = known.unwrap_or_else(|| match trouble.state {
-        SourceState::NeedsAuthorization => format!("`toolyard login {name}`"),
-        // Then the reason says it all.
-        _ => format!("`toolyard --log debug list tools {name}` tells more of how it went"),
+        SourceState::NeedsAuthorization => format!("run `toolyard login {name}`"),
+        _ => format!("run `toolyard --log debug list tools {name}` for details"),
     });
-    let about = if trouble.state == SourceState::NeedsAuthorization { "authorisation" } else { "server" };
+    let about = if trouble.state == SourceState::NeedsAuthorization { "authorization" } else { "server" };
     Finding::failed(trouble.exit(), about, name, message).with_fix(Some(fix))
 }
 
-/// What this machine must have: a place for logins, and what the sandbox for programs is made of.
+/// Checks that this machine can store credentials and run the sandbox for programs.
 async fn check_machine(findings: &mut Vec<Finding>) -> Result<(), CommandError> {
     let around = process_environment();
     findings.push(match around.data_home() {
         Some(home) => {
-            let place = home.join("toolyard");
-            Finding::ok("machine", "credentials", format!("logins are kept in {}", place.display()))
+            let location = home.join("toolyard");
+            Finding::ok("machine", "credentials", format!("stored in {}", location.display()))
         }
-        None => Finding::warning("machine", "credentials", "there is no home folder, so logins are not kept")
-            .with_fix(Some("set HOME".to_owned())),
+        None => {
+            Finding::warning("machine", "credentials", "no home directory, so credentials are not stored")
+                .with_fix(Some("set HOME".to_owned()))
+        }
     });
     let launcher = vec![upstream_setup::current_exe()?.into(), "sandbox".into()];
     let engine = Engine::new(EngineSettings { launcher, python: None, without: Vec::new() });
     findings.push(match engine.ready().await {
         Ok(about) if about.missing.is_empty() => {
-            let message = format!("it holds: programs can run, with Python {}", about.python_version);
+            let message = format!("programs can run, with Python {}", about.python_version);
             Finding::ok("machine", "sandbox", message)
         }
         Ok(about) => {
             let missing = about.missing.join(", ");
             let message =
-                format!("it holds, though this kernel lacks {missing}; Python {}", about.python_version);
+                format!("programs can run, but this kernel lacks {missing}; Python {}", about.python_version);
             Finding::warning("machine", "sandbox", message)
         }
         // Nothing but programs needs it.
@@ -276,9 +280,9 @@ fn show(args: &DoctorArgs, findings: &[Finding]) -> Result<(), CommandError> {
     }
     let count = |level: FindingLevel| findings.iter().filter(|finding| finding.level == level).count();
     out.write_line(&format!(
-        "{} failed, {} to look at",
-        count(FindingLevel::Failed),
-        count(FindingLevel::Warning)
+        "{}, {}",
+        format_count(count(FindingLevel::Failed), "error"),
+        format_count(count(FindingLevel::Warning), "warning")
     ))?;
     Ok(out.flush()?)
 }

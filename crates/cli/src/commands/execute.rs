@@ -1,4 +1,5 @@
-//! One call and what is said while it runs: progress, log lines, pieces of the result, and questions.
+//! Executes one call and handles its updates: progress, log lines, chunks of the result, and
+//! questions.
 
 use std::time::Duration;
 
@@ -14,18 +15,18 @@ use toolyard_hub::{
 use crate::clean::clean_line;
 use crate::elicitation;
 use crate::one_shot::{OneShotYard, client_capabilities};
-use crate::terminal::{can_animate, note, progress_bar};
+use crate::terminal::{can_animate, print_note, progress_bar};
 
-/// How progress is told.
+/// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ProgressMode {
-    /// With a bar, where there is a terminal.
+    /// As a bar, on a terminal only.
     Bar,
-    /// Also with lines, where there is none.
+    /// As a bar on a terminal, else as lines.
     Lines,
 }
 
-/// What is to be done, and how.
+/// What to call, and how.
 pub(super) struct CommandCall {
     pub(super) target: CallTarget,
     pub(super) timeout: Option<Duration>,
@@ -38,7 +39,7 @@ impl CommandCall {
     }
 }
 
-/// The outcome, and the pieces that came ahead of it, as blocks of content.
+/// The outcome, and the chunks streamed before it, as content blocks.
 pub(super) struct CommandOutcome {
     pub(super) outcome: Outcome,
     pub(super) chunks: Vec<Value>,
@@ -58,7 +59,7 @@ pub(super) async fn execute(
         context: CallContext { front: Some(FrontName::Cli), ..CallContext::default() },
         ..CallRequest::new(order.target, visit.principal.clone())
     };
-    let mut heard = UpdateHandler {
+    let mut handler = UpdateHandler {
         progress_mode: order.progress_mode,
         bar: None,
         chunks: Vec::new(),
@@ -69,15 +70,15 @@ pub(super) async fn execute(
     let ended = loop {
         tokio::select! {
             biased;
-            Some(update) = updates.recv() => heard.handle(update),
+            Some(update) = updates.recv() => handler.handle(update),
             ended = &mut call => break ended,
         }
     };
     while let Ok(update) = updates.try_recv() {
-        heard.handle(update);
+        handler.handle(update);
     }
-    heard.clear();
-    Ok(CommandOutcome { outcome: ended?, chunks: heard.chunks })
+    handler.clear();
+    Ok(CommandOutcome { outcome: ended?, chunks: handler.chunks })
 }
 
 struct UpdateHandler {
@@ -100,7 +101,7 @@ impl UpdateHandler {
                 print_log_line(&line);
             }
             CallerUpdate::Ask(ask) => {
-                // A person cannot read a question below a bar that moves.
+                // A moving bar would make the question unreadable.
                 self.clear();
                 self.question_tasks.spawn(elicitation::answer(ask));
             }
@@ -119,7 +120,7 @@ impl UpdateHandler {
         } else if self.progress_mode == ProgressMode::Lines {
             let of = progress.total.map(|total| format!(" of {total}")).unwrap_or_default();
             let more = if message.is_empty() { String::new() } else { format!(": {message}") };
-            note(&format!("progress {}{of}{more}", progress.progress));
+            print_note(&format!("progress {}{of}{more}", progress.progress));
         }
     }
 
@@ -130,9 +131,13 @@ impl UpdateHandler {
     }
 }
 
-/// A bar counts whole steps; a share of one is shown in thousandths.
+/// The bar counts whole steps. A fraction is shown in thousandths.
 fn to_bar_units(number: f64) -> u64 {
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float is cut to what fits")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float is truncated to the range of the bar"
+    )]
     let steps = (number.max(0.0) * 1000.0) as u64;
     steps
 }
@@ -144,5 +149,5 @@ fn print_log_line(line: &LogLine) {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    note(&format!("{level}: {}", clean_line(&words)));
+    print_note(&format!("server log ({level}): {}", clean_line(&words)));
 }

@@ -1,4 +1,5 @@
-//! `toolyard export`: what to paste into other programs, so that they use this yard or its servers.
+//! `toolyard export`: prints configuration for other applications, so that they use this yard or
+//! its servers.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +8,7 @@ use crate::Exit;
 use crate::args::{ClientApp, ExportArgs};
 use crate::configuration::process_environment;
 use crate::error::CommandError;
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_note};
 use toolyard_config::Environment;
 
 mod entry;
@@ -20,16 +21,13 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
     };
     let entries: Vec<(String, ExportEntry)> = match (args.servers, &args.http) {
         (true, _) => {
-            let file = file.ok_or_else(|| {
-                CommandError::usage("there is no toolyard.toml whose servers could be exported")
-            })?;
+            let file =
+                file.ok_or_else(|| CommandError::usage("no toolyard.toml found to export servers from"))?;
             entry::read_entries(&file)?
         }
         (false, Some(url)) => {
             if !toolyard_config::is_http_url(url) {
-                return Err(CommandError::usage(format!(
-                    "{url} is no address that starts with http:// or https://"
-                )));
+                return Err(CommandError::usage(format!("`{url}` is not an http:// or https:// URL")));
             }
             let headers = vec![("Authorization".to_owned(), "Bearer ${TOOLYARD_TOKEN}".to_owned())];
             vec![("toolyard".to_owned(), ExportEntry::Url { url: url.clone(), headers, sse: false })]
@@ -37,7 +35,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
         (false, None) => vec![("toolyard".to_owned(), yard_entry(file.as_deref(), &around))],
     };
     if entries.is_empty() {
-        note("there are no servers to export");
+        print_note("no servers to export");
         return Ok(Exit::Success);
     }
     let programs = args.program.map_or_else(|| ClientApp::ALL.to_vec(), |program| vec![program]);
@@ -49,8 +47,9 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
         let all: Vec<Value> = texts.iter().map(one).collect();
         out.write_line(&json!(all).to_string())?;
     } else if let [(program, text)] = texts.as_slice() {
-        // Only what belongs into the file, so that it can be sent there.
-        note(&format!("for {}, into {}", program.as_str(), program.export_file()));
+        // Standard output contains only what belongs in the file, so that it can be redirected
+        // there.
+        print_note(&format!("configuration for {}: add it to {}", program.as_str(), program.export_file()));
         out.write_bytes(text.as_bytes())?;
     } else {
         for (program, text) in &texts {
@@ -62,10 +61,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<Exit, CommandError> {
     Ok(Exit::Success)
 }
 
-/// This yard as a server that others start.
+/// Returns this yard as a server that other applications start.
 fn yard_entry(file: Option<&std::path::Path>, around: &Environment) -> ExportEntry {
     let mut args = vec!["stdio".to_owned()];
-    // Others start it elsewhere, where the file of this folder would not be found.
+    // Applications start it in another directory, where the file would not be found by default.
     if let Some(file) = file.filter(|file| around.config_home().is_none_or(|home| !file.starts_with(home))) {
         args.extend(["--config".to_owned(), file.display().to_string()]);
     }
@@ -113,7 +112,7 @@ fn json_entry(program: ClientApp, entry: &ExportEntry, variables: VariableSyntax
                 put("cwd", variables.convert(cwd).into());
             }
         }
-        // It starts its servers itself and has no place for addresses in this file.
+        // Claude Desktop only starts commands and does not accept URLs in this file.
         ExportEntry::Url { url, headers, .. } if program == ClientApp::ClaudeDesktop => {
             let mut args = vec!["-y".to_owned(), "mcp-remote".to_owned(), url.clone()];
             for (name, value) in headers {

@@ -1,4 +1,5 @@
-//! `toolyard import`: which servers other programs know, and taking them by reading their files too.
+//! `toolyard import`: finds the servers of other applications, and imports them by listing their
+//! files in toolyard.toml.
 
 use std::path::{Path, PathBuf};
 
@@ -10,41 +11,46 @@ use super::configure::target;
 use crate::Exit;
 use crate::args::{ClientApp, ImportArgs};
 use crate::clean::{clean_line, clean_name};
-use crate::configuration::process_environment;
+use crate::configuration::{process_environment, report_problem};
 use crate::error::CommandError;
-use crate::terminal::{StdoutWriter, note, note_detail};
+use crate::terminal::{StdoutWriter, format_count, print_hint, print_note};
 
-/// A file that names servers.
+/// A file that defines servers.
 struct ImportCandidate {
     program: ClientApp,
     path: PathBuf,
     servers: Vec<ServerEntry>,
-    /// Whether it is read already.
+    /// Whether toolyard.toml imports it already.
     already_imported: bool,
 }
 
 pub(crate) fn run(args: &ImportArgs) -> Result<Exit, CommandError> {
     let around = process_environment();
     let own = target(args.scope, &around)?;
-    let found = find(args, &around, &imported_files(&own, &around));
-    show(args, &found, &own, &around)?;
-    let new: Vec<&ImportCandidate> = found.iter().filter(|found| !found.already_imported).collect();
+    let candidates = find(args, &around, &imported_files(&own, &around));
+    show(args, &candidates, &own, &around)?;
+    let new: Vec<&ImportCandidate> =
+        candidates.iter().filter(|candidate| !candidate.already_imported).collect();
     if new.is_empty() {
-        note(match found.is_empty() {
-            true => "no other program on this machine knows a server",
-            false => "everything is taken already",
+        print_note(match candidates.is_empty() {
+            true => "no MCP servers found in other applications",
+            false => "all servers are already imported",
         });
         return Ok(Exit::Success);
     }
-    let count: usize = new.iter().map(|found| found.servers.len()).sum();
+    let count: usize = new.iter().map(|candidate| candidate.servers.len()).sum();
+    let count = format_count(count, "server");
     if !args.write {
-        note(&format!("`toolyard import --write` takes {count} of them into {}", own.display()));
+        print_note(&format!("{count} can be imported into {}", own.display()));
+        print_hint("run `toolyard import --write` to import them");
         return Ok(Exit::Success);
     }
-    let paths: Vec<String> = new.iter().map(|found| import_path(&found.path, &own, &around)).collect();
+    let paths: Vec<String> =
+        new.iter().map(|candidate| import_path(&candidate.path, &own, &around)).collect();
     add_imports(&own, &paths)?;
-    note(&format!("took {count} servers: {} reads {} more files", own.display(), new.len()));
-    note_detail("`toolyard list servers` shows how they are");
+    let files = format_count(new.len(), "more file");
+    print_note(&format!("imported {count}: {} now imports {files}", own.display()));
+    print_hint("run `toolyard list servers` to see their state");
     Ok(Exit::Success)
 }
 
@@ -65,24 +71,25 @@ fn find(args: &ImportArgs, around: &Environment, taken: &[PathBuf]) -> Vec<Impor
                         already_imported: taken,
                     });
                 }
-                Err(problems) => problems.0.iter().for_each(|problem| note(&problem.to_string())),
+                Err(problems) => problems.0.iter().for_each(report_problem),
             }
         }
     }
     all
 }
 
-/// The files that this toolyard.toml reads already.
+/// Returns the files that this toolyard.toml imports already.
 fn imported_files(own: &Path, around: &Environment) -> Vec<PathBuf> {
     let folder = own.parent().unwrap_or(Path::new(""));
     read_imports(own).iter().map(|path| around.resolve(path, folder)).collect()
 }
 
-/// A path as a person would write it into that file.
+/// Returns a path as a user would write it in that file.
 fn import_path(path: &Path, own: &Path, around: &Environment) -> String {
     let below =
         |folder: Option<&Path>| folder.and_then(|folder| path.strip_prefix(folder).ok()).map(Path::to_owned);
-    // What is kept beside the file moves with it; the rest is the person's own.
+    // Relative to the file if it is nearby, so that both can be moved together, else relative to
+    // the home directory.
     match (below(own.parent()), below(around.home())) {
         (Some(near), _) => near.display().to_string(),
         (None, Some(own)) => format!("~/{}", own.display()),
@@ -101,13 +108,13 @@ fn show(
     let ours: Vec<String> =
         ours.iter().flat_map(Config::servers).map(|entry| entry.name().to_string()).collect();
     if args.json {
-        let one = |found: &ImportCandidate| {
-            let servers = found.servers.iter().map(|entry| {
+        let one = |candidate: &ImportCandidate| {
+            let servers = candidate.servers.iter().map(|entry| {
                 let (transport, target) = describe_server(entry);
                 json!({"name": entry.name().as_str(), "transport": transport, "target": target})
             });
             json!({
-                "program": found.program.as_str(), "file": found.path, "taken": found.already_imported,
+                "program": candidate.program.as_str(), "file": candidate.path, "taken": candidate.already_imported,
                 "servers": servers.collect::<Vec<_>>(),
             })
         };
@@ -116,15 +123,15 @@ fn show(
         return Ok(out.flush()?);
     }
     let mut seen: Vec<String> = Vec::new();
-    for found in all {
-        let taken = if found.already_imported { " (taken already)" } else { "" };
-        out.write_line(&format!("{}  {}{taken}", found.program.as_str(), found.path.display()))?;
-        for entry in &found.servers {
+    for candidate in all {
+        let taken = if candidate.already_imported { " (already imported)" } else { "" };
+        out.write_line(&format!("{}  {}{taken}", candidate.program.as_str(), candidate.path.display()))?;
+        for entry in &candidate.servers {
             let name = entry.name().to_string();
             let (transport, target) = describe_server(entry);
-            let clash = match (found.already_imported, ours.contains(&name), seen.contains(&name)) {
-                (false, true, _) => "  (toolyard.toml has one of this name, which wins)",
-                (_, _, true) => "  (takes the place of the one above)",
+            let clash = match (candidate.already_imported, ours.contains(&name), seen.contains(&name)) {
+                (false, true, _) => "  (overridden by the server of this name in toolyard.toml)",
+                (_, _, true) => "  (overrides the server of this name above)",
                 _ => "",
             };
             out.write_line(&format!("  {}  {transport}  {target}{clash}", clean_name(&name)))?;
@@ -134,7 +141,7 @@ fn show(
     Ok(out.flush()?)
 }
 
-/// How a server is reached, without anything that could be a secret: arguments and addresses may hold some.
+/// Describes how a server is reached, without arguments and URLs, which may contain secrets.
 fn describe_server(entry: &ServerEntry) -> (&'static str, String) {
     let settings = match entry {
         ServerEntry::Ready(settings) => settings,

@@ -1,4 +1,4 @@
-//! `toolyard inspect`: one tool as people know it from their assistant.
+//! `toolyard inspect`: shows one tool with its parameters.
 
 use anstyle::Style;
 use serde_json::Value;
@@ -20,10 +20,10 @@ pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Ex
         &[ServerListKind::Tools, ServerListKind::Prompts],
     );
     let visit = OneShotYard::open(&args.which, wish, &stop).await?;
-    let found = visit.yard.find_tool(&args.tool, &visit.principal);
-    let found =
-        found.map_err(|error| not_a_tool_error(&visit, &args.tool).unwrap_or_else(|| visit.explain(error)));
-    let done = found.and_then(|tool| {
+    let tool = visit.yard.find_tool(&args.tool, &visit.principal);
+    let tool =
+        tool.map_err(|error| not_a_tool_error(&visit, &args.tool).unwrap_or_else(|| visit.explain(error)));
+    let done = tool.and_then(|tool| {
         let mut out = StdoutWriter::new();
         match args.json {
             true => out.write_line(tool.definition.get())?,
@@ -39,33 +39,31 @@ pub(crate) async fn run(args: InspectArgs, stop: CancellationToken) -> Result<Ex
     done.map(|()| Exit::Success)
 }
 
-/// Where the name is not that of a tool, but of something else: which verb is for that.
+/// If the name belongs to something other than a tool, returns an error that names the right
+/// command.
 fn not_a_tool_error(visit: &OneShotYard, name: &str) -> Option<CommandError> {
     if let Lookup::Found(prompt) = visit.yard.catalog().prompt(name)
         && prompt.is_visible_to(&visit.principal)
     {
         return Some(
-            CommandError::new(Exit::ToolFailed, format!("{} is a prompt, not a tool", prompt.full_name))
-                .suggest(format!(
-                    "`toolyard prompt {}` gets it; `toolyard list prompts` shows what it takes",
-                    prompt.full_name
-                )),
+            CommandError::new(Exit::ToolFailed, format!("`{}` is a prompt, not a tool", prompt.full_name))
+                .suggest(format!("run `toolyard prompt {}` to get it", prompt.full_name)),
         );
     }
-    // No tool is named like an address, and every resource is.
+    // Resources have URIs, and no tool is named like one.
     let scheme = name.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
     let is_uri = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
         && scheme.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter));
     is_uri.then(|| {
         CommandError::new(
             Exit::ToolFailed,
-            format!("{} is no tool: it looks like the URI of a resource", clean_line(name)),
+            format!("`{}` is not a tool; it looks like a resource URI", clean_line(name)),
         )
-        .suggest(format!("`toolyard read {}` reads it", clean_line(name)))
+        .suggest(format!("run `toolyard read {}` to read it", clean_line(name)))
     })
 }
 
-/// The page of a tool. `bold` marks what people look for.
+/// Renders the page of a tool. `bold` marks the headings.
 fn page(tool: &ToolEntry, bold: &dyn Fn(&str) -> String) -> String {
     let mut page = format!("{} {}\n", bold("Tool name:"), clean_name(&tool.raw_name));
     page.push_str(&format!("{} {}\n", bold("Full name:"), tool.full_name));
@@ -82,19 +80,19 @@ fn page(tool: &ToolEntry, bold: &dyn Fn(&str) -> String) -> String {
     }
     if let Some(problem) = tool.schema_problem() {
         page.push_str(&format!(
-            "\nIts schema cannot be used, so arguments are not checked: {}\n",
+            "\nInvalid input schema, arguments are not validated: {}\n",
             clean_line(problem)
         ));
     }
     if let Some(problem) = tool.output_schema_problem() {
         page.push_str(&format!(
-            "\nIts output schema cannot be used, so results are not checked: {}\n",
+            "\nInvalid output schema, results are not validated: {}\n",
             clean_line(problem)
         ));
     }
     let hints = hints(&tool.definition);
     if !hints.is_empty() {
-        page.push_str(&format!("\n{} {}\n", bold("Hints of the server:"), hints.join(", ")));
+        page.push_str(&format!("\n{} {}\n", bold("Server annotations (unverified):"), hints.join(", ")));
     }
     page
 }
@@ -119,7 +117,7 @@ fn add_fields(page: &mut String, fields: &[ToolParameter], depth: usize) {
         ));
         if let Some(description) = field.description.as_deref().map(str::trim).filter(|text| !text.is_empty())
         {
-            // What follows on other lines stands below the first.
+            // Further lines are aligned with the first.
             let lines: Vec<String> =
                 clean(description).lines().map(|line| line.trim_end().to_owned()).collect();
             page.push_str(" - ");
@@ -133,18 +131,19 @@ fn add_fields(page: &mut String, fields: &[ToolParameter], depth: usize) {
     }
 }
 
-/// What the server says of the tool's habits. Nobody has checked it.
+/// Returns the annotations of the server, which are unverified.
 fn hints(definition: &RawValue) -> Vec<&'static str> {
     let definition: Value = serde_json::from_str(definition.get()).unwrap_or_default();
     let hint = |key: &str| definition.get("annotations")?.get(key)?.as_bool();
     let words = [
-        ("readOnlyHint", "only reads", "changes things"),
-        ("destructiveHint", "destroys things", "destroys nothing"),
-        ("idempotentHint", "twice is like once", "twice is not like once"),
-        ("openWorldHint", "reaches the outside world", "stays inside"),
+        ("readOnlyHint", "read-only", "not read-only"),
+        ("destructiveHint", "destructive", "not destructive"),
+        ("idempotentHint", "idempotent", "not idempotent"),
+        ("openWorldHint", "open-world", "closed-world"),
     ];
-    let said = words.iter().filter_map(|(key, yes, no)| hint(key).map(|hint| if hint { *yes } else { *no }));
-    said.collect()
+    let declared =
+        words.iter().filter_map(|(key, yes, no)| hint(key).map(|hint| if hint { *yes } else { *no }));
+    declared.collect()
 }
 
 #[cfg(test)]

@@ -14,13 +14,13 @@ use crate::args::{ListArgs, ListKind};
 use crate::clean::{clean_line, clean_name};
 use crate::error::CommandError;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_note};
 
 pub(crate) async fn run(args: ListArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
     let need = args.of.as_deref().map_or(ServerSelection::All, ServerSelection::Server);
     if args.of.is_some() && !args.which.other.is_empty() {
         return Err(CommandError::usage(
-            "a server of the configuration and one after `--` cannot both be listed",
+            "a configured server and a server command after `--` cannot be combined",
         ));
     }
     let lists: &[ServerListKind] = match args.what {
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: ListArgs, stop: CancellationToken) -> Result<Exit,
     };
     let wish = OneShotOptions::new(need, lists);
     let visit = match args.what {
-        // How those are that cannot be reached is just what is asked.
+        // Unavailable servers are part of this list.
         ListKind::Servers => OneShotYard::open(&args.which, wish, &stop).await?,
         _ => OneShotYard::open_and_report(&args.which, wish, &stop).await?,
     };
@@ -124,7 +124,7 @@ fn show(args: &ListArgs, visit: &OneShotYard) -> Result<(), CommandError> {
             ListKind::Templates => &["template", "description"],
         };
         if rows.is_empty() {
-            note("there is nothing to list");
+            print_note("nothing to list");
         } else {
             let cells: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
             out.write_table(head, &cells)?;
@@ -134,7 +134,7 @@ fn show(args: &ListArgs, visit: &OneShotYard) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// One line of a list, harmless on a terminal, and the same as JSON.
+/// One row of a list: cells that are safe on a terminal, and the same as JSON.
 struct ListRow {
     cells: Vec<String>,
     json: Box<RawValue>,
@@ -175,8 +175,8 @@ fn resource_row(source: &SourceName, key: &str, address: &str, definition: &RawV
     }
 }
 
-/// What stands beside the full name of a thing: its own name where that cannot be read out of it, the title where that
-/// says more, and the description.
+/// Returns the text next to a full name: the raw name if the full name does not contain it, the
+/// title if it says more, and the description.
 fn description_cell(full: &FullName, title: &str, raw_name: &str, description: Option<&str>) -> String {
     let text = format_description(title, raw_name, description);
     if full.as_str().ends_with(raw_name) { text } else { format!("({}) {text}", clean_name(raw_name)) }
@@ -192,7 +192,7 @@ fn format_description(title: &str, raw_name: &str, description: Option<&str>) ->
     }
 }
 
-/// The title, or else the name, and the description of a definition.
+/// Returns the title, or else the name, and the description of a definition.
 fn title_and_description(definition: &RawValue) -> (Option<String>, Option<String>) {
     let value: Value = serde_json::from_str(definition.get()).unwrap_or_default();
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(ToOwned::to_owned);
@@ -212,7 +212,7 @@ fn server_rows(visit: &OneShotYard) -> Vec<ListRow> {
         ];
         rows.push(server_row(&name, &status, counts));
     }
-    // Those that could not even be started.
+    // Servers that could not be started at all.
     for trouble in visit.unavailable.iter().filter(|trouble| !visit.yard.has_source(&trouble.server)) {
         let status =
             SourceStatus { reason: Some(trouble.reason.clone()), ..SourceStatus::new(trouble.state, true) };
@@ -256,7 +256,7 @@ fn server_row(
     ListRow { cells, json }
 }
 
-/// Standard output for whoever wants a writer.
+/// Adapts standard output to `std::io::Write`.
 struct OutWriter<'a>(&'a mut StdoutWriter);
 
 impl std::io::Write for OutWriter<'_> {

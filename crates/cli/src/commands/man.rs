@@ -7,7 +7,7 @@ use toolyard_hub::nearest;
 use crate::Exit;
 use crate::args::{Args, ManArgs};
 use crate::error::CommandError;
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_note};
 
 pub(crate) fn run(args: &ManArgs) -> Result<Exit, CommandError> {
     let mut whole = Args::command().disable_help_subcommand(true);
@@ -17,19 +17,21 @@ pub(crate) fn run(args: &ManArgs) -> Result<Exit, CommandError> {
         let cannot =
             |error| CommandError::new(Exit::Failed, format!("cannot write to {}: {error}", folder.display()));
         written.map_err(cannot)?;
-        note(&format!("the pages are in {}", folder.display()));
+        print_note(&format!("wrote the manual pages to {}", folder.display()));
         return Ok(Exit::Success);
     }
     let page = match &args.verb {
         None => whole,
         Some(verb) => {
-            let found = whole.find_subcommand(verb).filter(|found| !found.is_hide_set()).cloned();
-            found.ok_or_else(|| {
-                let names =
-                    whole.get_subcommands().filter(|it| !it.is_hide_set()).map(clap::Command::get_name);
-                let fault = CommandError::usage(format!("there is no verb {verb}"));
+            let command = whole.find_subcommand(verb).filter(|command| !command.is_hide_set()).cloned();
+            command.ok_or_else(|| {
+                let names = whole
+                    .get_subcommands()
+                    .filter(|command| !command.is_hide_set())
+                    .map(clap::Command::get_name);
+                let fault = CommandError::usage(format!("unknown command `{verb}`"));
                 match nearest(verb, names) {
-                    Some(close) => fault.suggest(format!("did you mean {close}?")),
+                    Some(close) => fault.suggest(format!("did you mean `{close}`?")),
                     None => fault,
                 }
             })?

@@ -1,4 +1,4 @@
-//! `toolyard prompt`
+//! `toolyard prompt`: gets a prompt and prints its messages.
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: PromptArgs, stop: CancellationToken) -> Result<Exi
     done.map(|()| Exit::Success)
 }
 
-/// Every message: who says it, on a line of its own, then what.
+/// Prints every message: the role on a line of its own, then the content.
 fn show(args: &PromptArgs, body: &str) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     if args.json {
@@ -45,7 +45,7 @@ fn show(args: &PromptArgs, body: &str) -> Result<(), CommandError> {
         if index > 0 {
             out.write_line("")?;
         }
-        let role = message.get("role").and_then(Value::as_str).unwrap_or("somebody");
+        let role = message.get("role").and_then(Value::as_str).unwrap_or("unknown role");
         out.write_line(&format!("{}:", clean_line(role)))?;
         let content = message.get("content").unwrap_or(message);
         let pieces = match content {

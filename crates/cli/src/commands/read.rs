@@ -11,7 +11,7 @@ use crate::Exit;
 use crate::args::ReadArgs;
 use crate::error::CommandError;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_note};
 
 pub(crate) async fn run(args: ReadArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
     let wish = OneShotOptions::new(
@@ -36,7 +36,7 @@ fn show(args: &ReadArgs, body: &str) -> Result<(), CommandError> {
         let contents = result.get("contents").and_then(Value::as_array).into_iter().flatten();
         let pieces = result_blocks(contents);
         if pieces.is_empty() {
-            note("the resource is empty");
+            print_note("the resource is empty");
         }
         print(&mut out, &pieces, &Destination { file: args.output.as_deref(), raw_bytes: true })?;
     }

@@ -1,4 +1,5 @@
-//! What a call answered, for people and for pipes. Text is data; what is not text goes to a file or is named.
+//! Prints the result of a call for people and for pipes. Text is printed. Anything else is saved to
+//! a file or summarized.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,22 +11,22 @@ use serde_json::Value;
 use crate::Exit;
 use crate::clean::clean_line;
 use crate::error::CommandError;
-use crate::terminal::{StdoutWriter, note, print_stderr_text};
+use crate::terminal::{StdoutWriter, print_error, print_hint, print_note, print_stderr_text};
 
-/// One piece of an answer.
+/// One block of a result.
 #[derive(Debug, PartialEq)]
 pub(super) enum ResultBlock {
     Text(String),
-    /// An image, sound, or a file that is not text.
+    /// An image, audio, or a file that is not text.
     Binary {
         kind: String,
         bytes: Vec<u8>,
     },
-    /// What nobody here knows, as JSON.
+    /// A block of an unknown type, as JSON.
     Other(Value),
 }
 
-/// The pieces of a list of content blocks, or of the contents of a resource.
+/// Parses a list of content blocks, or the contents of a resource.
 pub(super) fn result_blocks<'a>(blocks: impl Iterator<Item = &'a Value>) -> Vec<ResultBlock> {
     blocks.map(parse_block).collect()
 }
@@ -56,27 +57,27 @@ fn decode_binary(block: &Value, key: &str) -> Option<ResultBlock> {
     Some(ResultBlock::Binary { kind: kind.to_owned(), bytes })
 }
 
-/// Where an answer goes.
+/// Where a result goes.
 pub(super) struct Destination<'a> {
     pub(super) file: Option<&'a Path>,
-    /// Whether bytes may go to standard output: where they are the answer and not a part of one.
+    /// Whether bytes may go to standard output. True if they are the whole result.
     pub(super) raw_bytes: bool,
 }
 
-/// Prints pieces, or saves them.
+/// Prints blocks, or saves them.
 pub(super) fn print(
     out: &mut StdoutWriter,
-    pieces: &[ResultBlock],
+    blocks: &[ResultBlock],
     to: &Destination<'_>,
 ) -> Result<(), CommandError> {
-    let has_binary = pieces.iter().any(|piece| matches!(piece, ResultBlock::Binary { .. }));
+    let has_binary = blocks.iter().any(|block| matches!(block, ResultBlock::Binary { .. }));
     if let (Some(file), false) = (to.file, has_binary) {
-        let texts: Vec<String> = pieces.iter().map(block_text).collect();
+        let texts: Vec<String> = blocks.iter().map(block_text).collect();
         return save(file, texts.join("\n").as_bytes());
     }
     let mut saved = 0;
-    for piece in pieces {
-        match (piece, to.file) {
+    for block in blocks {
+        match (block, to.file) {
             (ResultBlock::Binary { bytes, .. }, Some(file)) => {
                 saved += 1;
                 save(&numbered(file, saved), bytes)?;
@@ -86,7 +87,8 @@ pub(super) fn print(
             }
             (ResultBlock::Binary { kind, bytes }, None) => {
                 let (kind, length) = (clean_line(kind), bytes.len());
-                note(&format!("the answer has {kind} of {length} bytes; -o FILE saves it"));
+                print_note(&format!("the result contains {kind} ({length} bytes)"));
+                print_hint("run with `-o FILE` to save it");
             }
             (ResultBlock::Text(text), _) => match pretty_json(text).filter(|_| out.is_terminal()) {
                 Some(pretty) => out.write_text(&pretty)?,
@@ -98,21 +100,21 @@ pub(super) fn print(
     Ok(())
 }
 
-/// JSON: indented for people, on one line for pipes.
+/// Prints JSON: indented on a terminal, on one line in a pipe.
 pub(super) fn print_json(out: &mut StdoutWriter, value: &Value) -> Result<(), CommandError> {
     let pretty = out.is_terminal().then(|| serde_json::to_string_pretty(value).ok()).flatten();
     Ok(out.write_text(&pretty.unwrap_or_else(|| value.to_string()))?)
 }
 
-/// What a tool says about its failure: on standard error, because it is not what was asked for.
-pub(super) fn print_failure(pieces: &[ResultBlock]) -> Exit {
-    if pieces.is_empty() {
-        note("the tool failed and does not say why");
+/// Prints the message of a failed tool to standard error, because it is not a result.
+pub(super) fn print_failure(blocks: &[ResultBlock]) -> Exit {
+    if blocks.is_empty() {
+        print_error("the tool failed without a message");
     }
-    for piece in pieces {
-        match piece {
+    for block in blocks {
+        match block {
             ResultBlock::Binary { kind, bytes } => {
-                note(&format!("the answer has {} of {} bytes", clean_line(kind), bytes.len()));
+                print_note(&format!("the result contains {} ({} bytes)", clean_line(kind), bytes.len()));
             }
             other => print_stderr_text(&block_text(other)),
         }
@@ -120,15 +122,15 @@ pub(super) fn print_failure(pieces: &[ResultBlock]) -> Exit {
     Exit::ToolFailed
 }
 
-fn block_text(piece: &ResultBlock) -> String {
-    match piece {
+fn block_text(block: &ResultBlock) -> String {
+    match block {
         ResultBlock::Text(text) => text.clone(),
         ResultBlock::Binary { .. } => String::new(),
         ResultBlock::Other(value) => value.to_string(),
     }
 }
 
-/// JSON in a text, indented; nothing if it is none, or so large that nobody would read it.
+/// Indents JSON. Returns `None` if the text is not JSON, or too large to be read by a person.
 fn pretty_json(text: &str) -> Option<String> {
     const LARGEST: usize = 4 * 1024 * 1024;
     let begins = text.trim_start().starts_with(['{', '[']);
@@ -143,11 +145,11 @@ pub(super) fn save(file: &Path, bytes: &[u8]) -> Result<(), CommandError> {
     written.map_err(|error| {
         CommandError::new(Exit::Failed, format!("cannot write {}: {error}", file.display()))
     })?;
-    note(&format!("saved {} bytes to {}", bytes.len(), file.display()));
+    print_note(&format!("saved {} bytes to {}", bytes.len(), file.display()));
     Ok(())
 }
 
-/// The file itself for the first, and one with a number before its ending for the others.
+/// Returns the file itself for the first block, and adds a number before the extension for others.
 fn numbered(file: &Path, number: usize) -> PathBuf {
     if number == 1 {
         return file.to_owned();

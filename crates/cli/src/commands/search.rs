@@ -13,7 +13,7 @@ use crate::args::SearchArgs;
 use crate::clean::clean_line;
 use crate::error::CommandError;
 use crate::one_shot::{OneShotOptions, OneShotYard, ServerSelection};
-use crate::terminal::{StdoutWriter, note};
+use crate::terminal::{StdoutWriter, print_note};
 
 pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
     let visit = OneShotYard::open_and_report(
@@ -22,15 +22,15 @@ pub(crate) async fn run(args: SearchArgs, stop: CancellationToken) -> Result<Exi
         &stop,
     )
     .await?;
-    let mut found = rank_tools(&visit.yard.catalog(), &args.words.join(" "));
-    found.retain(|tool| tool.is_listed_for(&visit.principal));
-    found.truncate(args.limit);
-    let done = show(&args, &found);
+    let mut hits = rank_tools(&visit.yard.catalog(), &args.words.join(" "));
+    hits.retain(|tool| tool.is_listed_for(&visit.principal));
+    hits.truncate(args.limit);
+    let done = show(&args, &hits);
     visit.close().await;
     done.map(|()| Exit::Success)
 }
 
-fn show(args: &SearchArgs, found: &[Arc<ToolEntry>]) -> Result<(), CommandError> {
+fn show(args: &SearchArgs, hits: &[Arc<ToolEntry>]) -> Result<(), CommandError> {
     let mut out = StdoutWriter::new();
     let description = |tool: &ToolEntry| clean_line(tool.description.as_deref().unwrap_or_default());
     if args.json {
@@ -40,13 +40,13 @@ fn show(args: &SearchArgs, found: &[Arc<ToolEntry>]) -> Result<(), CommandError>
                 "title": tool.title, "description": tool.description,
             })
         };
-        let all: Vec<_> = found.iter().map(one).collect();
+        let all: Vec<_> = hits.iter().map(one).collect();
         out.write_line(&json!(all).to_string())?;
-    } else if found.is_empty() {
-        note("no tool has these words");
+    } else if hits.is_empty() {
+        print_note("no matching tools");
     } else {
         let rows: Vec<Vec<String>> =
-            found.iter().map(|tool| vec![tool.full_name.to_string(), description(tool)]).collect();
+            hits.iter().map(|tool| vec![tool.full_name.to_string(), description(tool)]).collect();
         out.write_table(&["tool", "description"], &rows)?;
     }
     Ok(out.flush()?)

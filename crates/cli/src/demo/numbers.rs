@@ -14,7 +14,7 @@ struct Add {
 
 #[derive(Serialize, JsonSchema)]
 struct Sum {
-    /// What both numbers make together.
+    /// The sum of both numbers.
     sum: f64,
 }
 
@@ -28,9 +28,9 @@ pub(super) async fn add(params: Add) -> Result<Json<Sum>, ToolError> {
 struct Conversion {
     /// The temperature to convert.
     value: f64,
-    /// The unit that it is in.
+    /// The unit of the temperature.
     from: Unit,
-    /// The unit to convert it to.
+    /// The unit to convert to.
     to: Unit,
     /// How many digits to keep after the decimal point.
     #[serde(default = "two")]
@@ -49,9 +49,9 @@ enum Unit {
 
 #[derive(Serialize, JsonSchema)]
 struct Temperature {
-    /// The temperature in the unit that was asked for.
+    /// The converted temperature.
     value: f64,
-    /// That unit.
+    /// The unit of the converted temperature.
     unit: Unit,
 }
 
@@ -74,7 +74,7 @@ pub(super) async fn convert_temperature(params: Conversion) -> Result<Json<Tempe
         Unit::Fahrenheit => (params.value + 459.67) * 5.0 / 9.0,
         Unit::Kelvin => params.value,
     };
-    // Absolute zero itself must pass, also where converting it leaves a rounding error.
+    // Absolute zero itself is valid, even if the conversion leaves a rounding error.
     if kelvin < -1e-9 {
         return Err(ToolError::invalid("value", "is below absolute zero", params.value));
     }
@@ -85,6 +85,6 @@ pub(super) async fn convert_temperature(params: Conversion) -> Result<Json<Tempe
     };
     let scale = 10f64.powi(i32::from(params.precision));
     let rounded = (value * scale).round() / scale;
-    // Without this, a tiny negative number would become "-0".
+    // Adding zero turns "-0", the result of rounding a tiny negative number, into "0".
     Ok(Json(Temperature { value: rounded + 0.0, unit: params.to }))
 }

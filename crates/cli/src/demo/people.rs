@@ -1,4 +1,4 @@
-//! Tools that are about who is calling: one for administrators, one that asks.
+//! Tools that depend on the caller: one requires a permission, one asks a question.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use super::resources::tool_names;
 
 #[derive(Serialize, JsonSchema)]
 struct Counts {
-    /// How many tools the demo offers.
+    /// How many tools the demo yard offers.
     tools: usize,
     /// How many resources it offers.
     resources: usize,
@@ -16,7 +16,7 @@ struct Counts {
     prompts: usize,
 }
 
-/// Counts what the demo offers. Only administrators see it.
+/// Counts what the demo yard offers. Requires the permission `admin`.
 #[tool(
     title = "Admin report",
     category = "permissions",
@@ -35,7 +35,7 @@ pub(super) async fn admin_report(ctx: Context) -> Result<Json<Counts>, ToolError
 
 #[derive(Deserialize, JsonSchema)]
 struct Greeting {
-    /// The word to greet with.
+    /// The greeting to use.
     #[serde(default = "hello")]
     greeting: String,
 }
@@ -46,7 +46,7 @@ fn hello() -> String {
 
 #[derive(Deserialize, JsonSchema)]
 struct Person {
-    /// What people call you.
+    /// Your name.
     name: String,
 }
 
@@ -55,7 +55,7 @@ struct Person {
 pub(super) async fn ask_name(params: Greeting, ctx: Context) -> Result<String, ToolError> {
     Ok(match ctx.elicit::<Person>("name", "What is your name?").await? {
         ElicitResult::Accepted(person) => format!("{}, {}!", params.greeting, person.name),
-        ElicitResult::Declined => format!("{}, whoever you are. No name needed.", params.greeting),
+        ElicitResult::Declined => format!("{}, stranger. No name needed.", params.greeting),
         ElicitResult::Cancelled => format!("{}. Come back any time.", params.greeting),
     })
 }

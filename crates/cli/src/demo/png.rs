@@ -1,15 +1,15 @@
-//! The smallest PNG encoder that can draw a square of one color: a palette of one entry and stored blocks.
+//! A minimal PNG encoder for a square of one color: a palette of one entry, and stored blocks.
 
 /// Red, green, blue.
 pub(super) type Color = [u8; 3];
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
-/// One bit per pixel, by palette, with the one kind of compression, filter and no interlace.
+/// One bit per pixel, indexed color, the standard compression and filter methods, no interlacing.
 const FORMAT: [u8; 5] = [1, 3, 0, 0, 0];
-/// The largest block that deflate can store as it is.
+/// The largest block that deflate can store uncompressed.
 const BLOCK: usize = 0xffff;
 
-/// A square of this color and this many pixels on each side.
+/// Draws a square of this color with this many pixels on each side.
 pub(super) fn square(color: Color, size: u16) -> Vec<u8> {
     let side = u32::from(size).to_be_bytes();
     let header = [&side[..], &side, &FORMAT].concat();
@@ -31,7 +31,7 @@ fn chunk(png: &mut Vec<u8>, name: [u8; 4], data: &[u8]) {
     png.extend(crc32(&named).to_be_bytes());
 }
 
-/// The data as a zlib stream of blocks that are stored as they are.
+/// Wraps the data in a zlib stream of uncompressed blocks.
 fn stored(data: &[u8]) -> Vec<u8> {
     let mut zlib = vec![0x78, 0x01];
     let mut blocks = data.chunks(BLOCK).peekable();

@@ -1,4 +1,4 @@
-//! What there is to read: resources, a family of them, and a prompt.
+//! The resource, the resource template and the prompt of the demo yard.
 
 use toolyard_sdk::{
     Context, NativeHandle, NativeSource, Prompt, Resource, ResourceTemplate, ToolError, Values,
@@ -7,11 +7,11 @@ use toolyard_sdk::{
 const ABOUT: &str = "\
 # The demo yard
 
-Tools to try everything with: `add` and `convert_temperature` give structured results, `count_down` reports
-progress, `stream_words` sends its result in pieces, `draw_swatch` draws, `fail` fails, `ask_name` asks back, and
-`admin_report` needs the permission `admin`. Version 1.0.0 of `stream_words` is deprecated and still there.
+Tools for trying every feature: `add` and `convert_temperature` return structured results, `count_down` reports
+progress, `stream_words` streams its result, `draw_swatch` returns an image, `fail` fails, `ask_name` asks a
+question, and `admin_report` requires the permission `admin`. Version 1.0.0 of `stream_words` is deprecated.
 
-Read `demo://squares/12` for the square of a number, and get the prompt `explain_tool` to have a tool explained.
+Read `demo://squares/12` for the square of a number. Get the prompt `explain_tool` to have a tool explained.
 ";
 
 const AUDIENCES: [&str; 5] = ["beginner", "child", "developer", "expert", "operator"];
@@ -34,9 +34,9 @@ pub(super) fn register(native: NativeSource) -> NativeSource {
         .prompt(
             Prompt::new("explain_tool", move |arguments, _| explain(explaining.clone(), arguments))
                 .title("Explain a tool")
-                .description("Has a tool of the demo explained.")
+                .description("Asks a model to explain a tool of the demo yard.")
                 .argument("tool", "The name of the tool.")
-                .optional_argument("audience", "Who it is explained to.")
+                .optional_argument("audience", "The audience of the explanation.")
                 .complete("tool", move |typed, _| std::future::ready(matching_tools(&suggesting, &typed)))
                 .complete_from("audience", AUDIENCES),
         )
@@ -52,7 +52,7 @@ async fn explain(native: NativeHandle, arguments: Values) -> Result<String, Tool
     let (name, audience) = (arguments.text("tool"), arguments.get("audience").unwrap_or("beginner"));
     let tools = native.tools();
     let tool = tools.iter().find(|tool| tool.name() == name);
-    let tool = tool.ok_or_else(|| ToolError::invalid("tool", "is no tool of the demo", name))?;
+    let tool = tool.ok_or_else(|| ToolError::invalid("tool", "is not a tool of the demo yard", name))?;
     Ok(format!(
         "Explain the tool `{name}` to this audience: {audience}. Say what it does and when to use it, and show one \
          call with its arguments.\n\nIts definition:\n\n```json\n{}\n```",
@@ -64,7 +64,7 @@ fn matching_tools(native: &NativeHandle, typed: &str) -> Vec<String> {
     tool_names(native).into_iter().filter(|name| name.starts_with(typed)).collect()
 }
 
-/// Every name once, however many versions it has.
+/// Returns the name of every tool once, regardless of the number of its versions.
 pub(super) fn tool_names(native: &NativeHandle) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for tool in native.tools() {

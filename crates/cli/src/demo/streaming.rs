@@ -1,4 +1,4 @@
-//! Tools that take their time, send pieces ahead, or fail.
+//! Tools that report progress, stream their result, or fail.
 
 use std::time::Duration;
 
@@ -34,11 +34,11 @@ pub(super) async fn count_down(params: CountDown, ctx: Context) -> Result<&'stat
 
 #[derive(Deserialize, JsonSchema)]
 struct Words {
-    /// The text to take apart.
+    /// The text to split into words.
     text: String,
 }
 
-/// Sends every word of a text ahead, one at a time, then says how many there were.
+/// Streams the words of a text one at a time, then returns their count.
 #[tool(
     title = "Stream words",
     category = "streaming",
@@ -59,7 +59,7 @@ pub(super) async fn stream_words(params: Words, ctx: Context) -> Result<String, 
     Ok(words(count))
 }
 
-/// Says how many words a text has.
+/// Returns the word count of a text.
 #[tool(
     name = "stream_words",
     title = "Stream words",
@@ -79,11 +79,11 @@ fn words(count: usize) -> String {
 
 #[derive(Deserialize, JsonSchema)]
 struct Failure {
-    /// What it says about the failure.
+    /// The error message.
     message: String,
 }
 
-/// Fails, and says so with your words.
+/// Fails with the message that you pass.
 #[tool(title = "Fail", category = "errors", read_only = true, open_world = false)]
 pub(super) async fn fail(params: Failure) -> Result<(), ToolError> {
     Err(ToolError::failed(params.message))

@@ -1,4 +1,4 @@
-//! A tool that draws.
+//! A tool that returns an image.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(super) async fn draw_swatch(params: Swatch) -> Result<Image, ToolError> {
         let [_, red, green, blue] = u32::from_str_radix(digits, 16).ok()?.to_be_bytes();
         Some([red, green, blue])
     });
-    let wrong = || ToolError::invalid("color", "is no color of the form #rrggbb", &params.color);
-    let color = color.ok_or_else(wrong)?;
+    let invalid = || ToolError::invalid("color", "is not a color in the form #rrggbb", &params.color);
+    let color = color.ok_or_else(invalid)?;
     Ok(Image { data: square(color, params.size), mime_type: "image/png".to_owned() })
 }

@@ -1,4 +1,4 @@
-//! The demo as callers find it.
+//! The demo yard as callers see it.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ async fn has_a_tool_in_two_versions_of_which_the_older_one_is_deprecated() {
     assert_eq!((tool.version(), &tool.deprecated_by), (Some("2.0.0"), &None));
     let older: Vec<_> = tool.older.iter().map(|old| (old.version(), old.deprecated_by.as_deref())).collect();
     assert_eq!(older, [(Some("1.0.0"), Some("2.0.0"))]);
-    // It is listed once, so that counts and completions have no duplicates.
+    // The tool is listed once, so counts and completions have no duplicates.
     let report = call_as(TestCaller::new().permissions(["admin"]), "admin_report", json!({})).await;
     assert_eq!(report.structured()["tools"], 8);
 }
@@ -148,7 +148,7 @@ async fn asks_for_a_name() {
     assert_eq!(call_as(accepted.clone(), "ask_name", json!({})).await.text(), "Hello, Ada!");
     assert_eq!(call_as(accepted, "ask_name", json!({"greeting": "Moin"})).await.text(), "Moin, Ada!");
     let declined = call_as(answering(json!({"action": "decline"})), "ask_name", json!({})).await;
-    assert_eq!(declined.text(), "Hello, whoever you are. No name needed.");
+    assert_eq!(declined.text(), "Hello, stranger. No name needed.");
 }
 
 #[tokio::test]

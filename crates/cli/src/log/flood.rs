@@ -1,6 +1,7 @@
-//! A limit on how often the same line is logged about the same source: a server that does something wrong a million
-//! times must not fill a disk. The first lines of each kind are logged, then one every ten seconds, and how many were
-//! left out is told. Every line goes through here, so that none can be forgotten.
+//! Limits how often the same line is logged about the same source, so that a server that fails a
+//! million times does not fill a disk. The first lines of each kind are logged, then one every ten
+//! seconds. The number of suppressed lines is logged too. The limit applies to every line, so that
+//! no call site has to implement it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,18 +13,18 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-/// How many lines of one kind about one source are logged at once.
+/// How many lines of one kind about one source are logged in a burst.
 const BURST: f64 = 20.0;
-/// How often one more is logged after that, and how many were left out is told.
+/// How often one more line is logged after that, and the number of suppressed lines reported.
 const EVERY: Duration = Duration::from_secs(10);
-/// How many kinds of lines about how many sources are told apart.
+/// How many combinations of kind and source are tracked separately.
 const MOST_KEYS: usize = 1_000;
-/// The longest name of a source that is kept, in characters.
+/// How much of the name of a source is kept, in characters.
 const LONGEST_NAME: usize = 100;
-/// The target of lines about lines, which are not limited.
+/// The target of reports about suppressed lines, which are not limited themselves.
 const TARGET: &str = "toolyard::log";
 
-/// Where a line is written in the code, and the source that it is about.
+/// The call site of a line, and the source that the line is about.
 type BucketKey = (Identifier, String);
 
 #[derive(Default)]
@@ -34,7 +35,7 @@ pub(super) struct FloodLimit {
 #[derive(Default)]
 struct FloodState {
     buckets: HashMap<BucketKey, Bucket>,
-    /// A thread tells from time to time how many lines were left out.
+    /// Whether a thread is running that periodically reports suppressed lines.
     reporting: bool,
 }
 
@@ -46,7 +47,7 @@ struct Bucket {
     kind: &'static Metadata<'static>,
 }
 
-/// Lines that were left out.
+/// A report about suppressed lines.
 #[derive(Debug, PartialEq, Eq)]
 struct SuppressedLines {
     source: String,
@@ -55,7 +56,7 @@ struct SuppressedLines {
 }
 
 impl FloodLimit {
-    /// Whether a line is logged.
+    /// Decides whether a line is logged.
     fn admit(&self, kind: &'static Metadata<'static>, source: String, now: Instant) -> Admission {
         let mut seen = self.lock();
         let mut key = (kind.callsite(), source);
@@ -79,29 +80,29 @@ impl FloodLimit {
         }
     }
 
-    /// What was left out since the last time; nobody reports any more if that is nothing.
+    /// Returns the lines suppressed since the last call. If there are none, reporting stops.
     fn take_suppressed(&self) -> Vec<SuppressedLines> {
         let mut seen = self.lock();
         let flooded = seen.buckets.iter_mut().filter(|(_, bucket)| bucket.suppressed > 0);
-        let mut told: Vec<SuppressedLines> = flooded
+        let mut reports: Vec<SuppressedLines> = flooded
             .map(|((_, source), bucket)| SuppressedLines {
                 source: source.clone(),
                 kind: bucket.kind.name(),
                 lines: std::mem::take(&mut bucket.suppressed),
             })
             .collect();
-        seen.reporting = !told.is_empty();
-        told.sort_by(|one, other| (&one.source, one.kind).cmp(&(&other.source, other.kind)));
-        told
+        seen.reporting = !reports.is_empty();
+        reports.sort_by(|one, other| (&one.source, one.kind).cmp(&(&other.source, other.kind)));
+        reports
     }
 
-    /// Tells what was left out; false if nothing was.
+    /// Logs the number of suppressed lines. Returns false if there were none.
     pub(super) fn report_all(&self) -> bool {
-        let told = self.take_suppressed();
-        for SuppressedLines { source, kind, lines } in &told {
+        let reports = self.take_suppressed();
+        for SuppressedLines { source, kind, lines } in &reports {
             tracing::warn!(target: TARGET, source, lines, at = kind, "similar log lines were suppressed");
         }
-        !told.is_empty()
+        !reports.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, FloodState> {
@@ -112,7 +113,7 @@ impl FloodLimit {
 enum Admission {
     Allowed,
     Denied,
-    /// Somebody has to report from now on.
+    /// Denied, and the caller must start the reporting thread.
     FirstDenied,
 }
 
@@ -137,7 +138,7 @@ impl<S: Subscriber> Layer<S> for &'static FloodLimit {
             Admission::FirstDenied => {
                 let limit = *self;
                 let reporting = std::thread::Builder::new().name("log".to_owned()).spawn(move || {
-                    // Nothing wakes it: the end of the process does not wait for it.
+                    // The process does not wait for this thread when it exits.
                     loop {
                         std::thread::park_timeout(EVERY);
                         if !limit.report_all() {
@@ -154,7 +155,7 @@ impl<S: Subscriber> Layer<S> for &'static FloodLimit {
     }
 }
 
-/// The source that a line is about; empty if it is about none.
+/// The source that a line is about, or an empty string.
 #[derive(Default)]
 struct SourceField(String);
 

@@ -1,4 +1,5 @@
-//! Lines on standard error, cut where they are too long: texts of strangers are in them.
+//! Writes log lines to standard error and truncates long ones, because they contain text from
+//! servers and clients.
 
 use std::io::{self, Write};
 
@@ -18,7 +19,7 @@ impl<'a> MakeWriter<'a> for TruncatingStderr {
     }
 }
 
-/// Takes one line at a time.
+/// Expects one line per write.
 pub(super) struct TruncatingWriter<W>(W);
 
 impl<W: Write> Write for TruncatingWriter<W> {
@@ -26,10 +27,10 @@ impl<W: Write> Write for TruncatingWriter<W> {
         if line.len() <= LONGEST {
             return self.0.write_all(line).map(|()| line.len());
         }
-        // Not in the middle of a character.
+        // Do not split a character.
         let end = (0..=LONGEST).rev().find(|at| line[*at] & 0xc0 != 0x80).unwrap_or(0);
         let mut short = line[..end].to_vec();
-        short.extend_from_slice(format!("… ({} bytes more)\n", line.len() - end).as_bytes());
+        short.extend_from_slice(format!("… ({} more bytes)\n", line.len() - end).as_bytes());
         self.0.write_all(&short).map(|()| line.len())
     }
 
@@ -56,7 +57,7 @@ mod tests {
         let long = format!("x{}\n", "é".repeat(LONGEST));
         let cut = written(&long);
         assert!(
-            cut.starts_with("xéé") && cut.ends_with("é… (8195 bytes more)\n"),
+            cut.starts_with("xéé") && cut.ends_with("é… (8195 more bytes)\n"),
             "{}",
             &cut[cut.len() - 40..]
         );

@@ -1,4 +1,4 @@
-//! A server that is in no configuration: an address or a command from the command line.
+//! A server that is not in a configuration: a URL or a command from the command line.
 
 use toolyard_upstream::{CommandSettings, EnvInheritance};
 
@@ -13,13 +13,11 @@ impl AdHocServerArgs {
     }
 }
 
-/// The server that was named, if one was.
+/// Returns the server given on the command line, if any.
 pub(crate) fn server_settings(other: &AdHocServerArgs) -> Result<Option<ServerSettings>, CommandError> {
     if let Some(url) = &other.url {
         if !toolyard_config::is_http_url(url) {
-            return Err(CommandError::usage(format!(
-                "{url} is no address that starts with http:// or https://"
-            )));
+            return Err(CommandError::usage(format!("`{url}` is not an http:// or https:// URL")));
         }
         let mut headers = BTreeMap::new();
         for header in &other.header {
@@ -41,14 +39,14 @@ pub(crate) fn server_settings(other: &AdHocServerArgs) -> Result<Option<ServerSe
         words.next();
     }
     let Some(program) = words.next().cloned() else {
-        return Err(CommandError::usage("there is no command after the variables"));
+        return Err(CommandError::usage("no command after the environment variables"));
     };
     let (args, inherit) = (words.cloned().collect(), EnvInheritance::AllowList);
     let command = CommandSettings { program, args, env, cwd: None, inherit };
     Ok(Some(ServerSettings::new(name, TransportSettings::Command(command))))
 }
 
-/// `NAME=value` before a command, as a shell reads it.
+/// Parses `NAME=value` before a command, like a shell.
 fn parse_assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
@@ -61,20 +59,20 @@ fn name_from_url(url: &str) -> String {
     host.unwrap_or_else(|| "server".to_owned())
 }
 
-/// Programs that start other programs; the name is that of what they start.
+/// Programs that start other programs. The server is named after the program that they start.
 pub(crate) const LAUNCHERS: [&str; 14] = [
     "npx", "uvx", "bunx", "pnpx", "node", "bun", "deno", "python", "python3", "uv", "env", "docker", "sh",
     "run",
 ];
 
-/// Names of files and folders that say nothing about what is in them.
+/// Names of files and directories that do not describe their content.
 const GENERIC: [&str; 7] = ["index", "main", "dist", "build", "src", "bin", ""];
 
 fn name_from_command(words: &[String]) -> String {
     let mut named =
         words.iter().filter(|word| !word.starts_with('-') && !word.contains(['=', ' '])).filter_map(|word| {
             let mut parts = word.rsplit('/').map(|part| {
-                // A scope or a version is not a part of the name, and neither is an ending.
+                // A scope, a version or an extension is not part of the name.
                 let name = part.split('@').find(|part| !part.is_empty()).unwrap_or(part);
                 name.split('.').next().unwrap_or(name)
             });

@@ -1,5 +1,6 @@
-//! How long a command waits for servers that are still starting. All of them count, but a bare name that somebody has is
-//! not kept waiting by a server that did not have it the last time.
+//! How long a command waits for servers that are still starting. It waits for all of them, with one
+//! exception: once a server offers the requested bare name, servers that did not have it in the
+//! last run no longer delay the command.
 
 use std::time::Duration;
 
@@ -8,14 +9,14 @@ use toolyard_upstream::ServerListKind;
 
 use super::{OneShotOptions, OneShotYard, ServerSelection};
 use crate::name_cache::NameCache;
-use crate::terminal::{clear_line, note, note_detail};
+use crate::terminal::{clear_line, print_hint, print_note, print_warning};
 
-/// Who waits for longer than this is told what for.
+/// After this time, the command prints what it waits for.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Every server has a limit of its own that is shorter.
+/// Every server has its own, shorter limit.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Waits until everything has started or failed to, or is not needed.
+/// Waits until every server has started, has failed, or is not needed.
 pub(super) async fn wait_until_ready(visit: &OneShotYard, wish: &OneShotOptions<'_>, memory: &NameCache) {
     let ServerSelection::Named(name) = wish.selection else {
         return visit.yard.wait_for_startup(LONGEST).await;
@@ -33,14 +34,15 @@ pub(super) async fn wait_until_ready(visit: &OneShotYard, wish: &OneShotOptions<
     visit.yard.wait_for_startup_or(LONGEST, || sought.can_stop_waiting(AbsentServerPolicy::Skip)).await;
 }
 
-/// What is done about a server of which nobody knows what it offers, because it could not be used the last time either.
+/// What to do about a server that is still starting, was unavailable in the last run, and may
+/// therefore offer anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AbsentServerPolicy {
     Wait,
     Skip,
 }
 
-/// A name that is looked for.
+/// The name that a command looks for.
 struct NameSearch<'a> {
     visit: &'a OneShotYard,
     name: &'a str,
@@ -61,7 +63,7 @@ impl NameSearch<'_> {
         }
     }
 
-    /// What those that are ready have under this name.
+    /// Returns what the ready servers offer under this name.
     fn find_match(&self) -> NameMatch {
         let catalog = self.visit.yard.catalog();
         let tool = match self.lists.contains(&ServerListKind::Tools) {
@@ -72,50 +74,52 @@ impl NameSearch<'_> {
             NameMatch::Nothing if self.lists.contains(&ServerListKind::Prompts) => {
                 catalog.prompt(self.name).into()
             }
-            found => found,
+            matched => matched,
         }
     }
 
-    /// Those that are not there yet.
+    /// Returns the names of the servers that are still starting.
     fn starting_names(&self) -> String {
         let late: Vec<&str> = self.visit.starting_sources().map(|source| source.name().as_str()).collect();
         late.join(", ")
     }
 
-    /// Tells who is not waited for any longer.
+    /// Prints which servers the command no longer waits for.
     fn report_skipped(&self) {
         clear_line();
-        note(&format!(
-            "{} has not started, and could not be used the last time either: going on without",
+        print_warning(&format!(
+            "continuing without {}, which has not started and was unavailable in the last run",
             self.starting_names()
         ));
     }
 
-    /// Tells who is waited for.
+    /// Prints which servers the command waits for.
     fn report_waiting(&self) {
         let (late, name) = (self.starting_names(), self.name);
-        // Whoever named the server, or has only one, knows what is waited for.
+        // If the user named the server or has only one, the note is not needed.
         if late.is_empty() || self.visit.sources().count() < 2 {
             return;
         }
         clear_line();
-        let found = self.find_match();
-        let why = match &found {
-            NameMatch::One(_) => format!("which may have {name} too"),
-            NameMatch::Several | NameMatch::Nothing => format!("which may have {name}"),
+        let matched = self.find_match();
+        let why = match &matched {
+            NameMatch::One(_) => format!("which may also offer `{name}`"),
+            NameMatch::Several | NameMatch::Nothing => format!("which may offer `{name}`"),
         };
-        note(&format!("waiting for {late} to start, {why}"));
-        note_detail(&match found {
-            NameMatch::One(full) => format!("{full}, or --server NAME, does not wait for other servers"),
+        print_note(&format!("waiting for {late} to start, {why}"));
+        print_hint(&match matched {
+            NameMatch::One(full) => {
+                format!("use `{full}` or --server NAME to avoid waiting for other servers")
+            }
             NameMatch::Several | NameMatch::Nothing => {
-                "a full name, or --server NAME, does not wait for other servers".to_owned()
+                "use a full name or --server NAME to avoid waiting for other servers".to_owned()
             }
         });
     }
 }
 
 enum NameMatch {
-    /// Its full name.
+    /// The full name.
     One(String),
     Several,
     Nothing,

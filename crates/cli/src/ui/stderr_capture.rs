@@ -1,5 +1,5 @@
-//! Standard error, put aside while the UI has the screen: whatever is written to it becomes lines for the log. A panic
-//! gets the terminal back as it was before it is told.
+//! Captures standard error while the UI owns the screen: everything written to it becomes lines of
+//! the UI's log. A panic restores the terminal before its message is printed.
 
 use std::io::{BufRead, BufReader, IsTerminal, PipeReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,23 +13,23 @@ use toolyard_tui::{UiLogEntry, UiLogKind, UiMessage};
 /// How much of one line is read.
 const LONGEST: u64 = 16 * 1024;
 
-/// Standard error is aside until this is dropped.
+/// Captures standard error until this is dropped.
 pub(crate) struct StderrCapture {
-    /// Where it went before. Nothing where it is not the terminal: who sent it elsewhere wants it there.
+    /// The original standard error. `None` if it is not a terminal: a redirection is left alone.
     original: Option<Arc<OwnedFd>>,
 }
 
 impl StderrCapture {
-    /// What is written to it from now on is told to the UI; of a flood the rest is left out.
+    /// Starts sending lines to the UI. Lines that arrive faster than the UI reads them are dropped.
     pub(crate) fn start(ui: mpsc::Sender<UiMessage>) -> anyhow::Result<Self> {
-        let before = match std::io::stderr().is_terminal() {
-            true => Some(Arc::new(redirect(ui).context("cannot put standard error aside")?)),
+        let original = match std::io::stderr().is_terminal() {
+            true => Some(Arc::new(redirect(ui).context("cannot redirect standard error")?)),
             false => None,
         };
-        // One of another thread goes into the log, like everything that is written to standard error.
-        let as_it_was = before.clone();
-        toolyard_tui::restore_on_panic(move || restore(as_it_was.as_deref()));
-        Ok(Self { original: before })
+        // A panic of another thread goes to the log, like everything written to standard error.
+        let to_restore = original.clone();
+        toolyard_tui::restore_on_panic(move || restore(to_restore.as_deref()));
+        Ok(Self { original })
     }
 }
 
@@ -40,14 +40,14 @@ impl Drop for StderrCapture {
 }
 
 fn redirect(ui: mpsc::Sender<UiMessage>) -> std::io::Result<OwnedFd> {
-    let before = std::io::stderr().as_fd().try_clone_to_owned()?;
+    let original = std::io::stderr().as_fd().try_clone_to_owned()?;
     let (reader, writer) = std::io::pipe()?;
     std::thread::Builder::new().name("stderr".to_owned()).spawn(move || forward_lines(reader, &ui))?;
     rustix::stdio::dup2_stderr(&writer)?;
-    Ok(before)
+    Ok(original)
 }
 
-/// Ends when nobody can write any more.
+/// Returns when all writers have closed the pipe.
 fn forward_lines(reader: PipeReader, ui: &mpsc::Sender<UiMessage>) {
     let mut reader = BufReader::new(reader);
     let mut line = Vec::new();
@@ -59,8 +59,8 @@ fn forward_lines(reader: PipeReader, ui: &mpsc::Sender<UiMessage>) {
     }
 }
 
-fn restore(before: Option<&OwnedFd>) {
-    if let Some(before) = before {
-        let _ = rustix::stdio::dup2_stderr(before);
+fn restore(original: Option<&OwnedFd>) {
+    if let Some(original) = original {
+        let _ = rustix::stdio::dup2_stderr(original);
     }
 }

@@ -1,5 +1,5 @@
-//! Events of a yard as lines for people, or as lines of JSON. What strangers wrote never reaches the terminal with control
-//! characters in it.
+//! Formats the events of a yard as readable lines or as lines of JSON. Control characters in text
+//! from servers and clients never reach the terminal.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use toolyard_hub::{CallStatus, SourceState};
 
 use crate::clean::{clean_line, escape_json};
 
-/// More calls than this are not remembered while they run.
+/// Calls beyond this number are not tracked while they run.
 const MOST_CALLS: usize = 10_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum LineStyle {
     Colored,
 }
 
-/// Which events are wanted; remembers of which server the calls are that run.
+/// Selects events by server. Tracks the server of every running call.
 pub(super) struct EventFilter {
     server: Option<String>,
     calls: HashMap<String, String>,
@@ -30,22 +30,22 @@ impl EventFilter {
     }
 
     pub(super) fn is_wanted(&mut self, event: &Value) -> bool {
-        let Some(wanted) = &self.server else { return true };
+        let Some(server) = &self.server else { return true };
         let of_call = event["call"]["serverName"].as_str();
         match event["event"].as_str() {
-            Some("server") => event["server"]["name"] == **wanted || event["serverName"] == **wanted,
-            Some("resource" | "stderr") => event["serverName"] == **wanted,
+            Some("server") => event["server"]["name"] == **server || event["serverName"] == **server,
+            Some("resource" | "stderr") => event["serverName"] == **server,
             Some("call_started") => {
                 let id = event["call"]["id"].as_str().unwrap_or_default().to_owned();
                 if let Some(server) = of_call.filter(|_| self.calls.len() < MOST_CALLS) {
                     self.calls.insert(id, server.to_owned());
                 }
-                of_call == Some(wanted)
+                of_call == Some(server)
             }
-            Some("call_progress") => event["id"].as_str().and_then(|id| self.calls.get(id)) == Some(wanted),
+            Some("call_progress") => event["id"].as_str().and_then(|id| self.calls.get(id)) == Some(server),
             Some("call_ended") => {
                 event["call"]["id"].as_str().map(|id| self.calls.remove(id));
-                of_call == Some(wanted)
+                of_call == Some(server)
             }
             Some("lagged") => true,
             _ => false,
@@ -53,36 +53,36 @@ impl EventFilter {
     }
 }
 
-/// The event as it came, as one line that no terminal obeys.
+/// Returns the received event as one line without control characters.
 pub(super) fn sanitize_json(text: &str) -> Cow<'_, str> {
     escape_json(text)
 }
 
-/// The event as a line for people.
-pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
+/// Formats an event as a readable line.
+pub(super) fn format_line(event: &Value, style: LineStyle) -> String {
     let text = |value: &Value| clean_line(value.as_str().unwrap_or_default());
     let name = text(&event["event"]);
-    let (colour, told) = match name.as_str() {
+    let (color, description) = match name.as_str() {
         "server" => {
             let server = &event["server"];
             if server.is_null() {
-                (RED, format!("{} is gone", text(&event["serverName"])))
+                (RED, format!("{} was removed", text(&event["serverName"])))
             } else {
                 let state = text(&server["state"]);
                 let known = SourceState::from_word(&state);
-                let colour = match known {
+                let color = match known {
                     Some(SourceState::Ready) => GREEN,
                     Some(SourceState::Starting | SourceState::Disabled) => YELLOW,
                     _ => RED,
                 };
                 let state = known.map_or(state.as_str(), |known| known.label());
                 let reason = server["reason"].as_str().map(|why| format!(": {}", clean_line(why)));
-                (colour, format!("{} is {state}{}", text(&server["name"]), reason.unwrap_or_default()))
+                (color, format!("{} is {state}{}", text(&server["name"]), reason.unwrap_or_default()))
             }
         }
         "changed" => {
             let lists = ["tools", "resources", "prompts"].into_iter().filter(|list| event[*list] == true);
-            (YELLOW, format!("new lists: {}", lists.collect::<Vec<_>>().join(", ")))
+            (YELLOW, format!("lists changed: {}", lists.collect::<Vec<_>>().join(", ")))
         }
         "resource" => {
             (YELLOW, format!("{} of {} was updated", text(&event["uri"]), text(&event["serverName"])))
@@ -90,19 +90,19 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
         "call_started" => (BLUE, format_call(&event["call"])),
         "call_progress" => {
             let total = event["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
-            let message = event["message"].as_str().map(|said| format!(": {}", clean_line(said)));
+            let message = event["message"].as_str().map(|message| format!(": {}", clean_line(message)));
             let id = text(&event["id"]);
             (BLUE, format!("{} {}{total}{}", short(&id), event["progress"], message.unwrap_or_default()))
         }
         "call_ended" => {
             let status = text(&event["call"]["status"]);
             let known = CallStatus::from_word(&status);
-            let colour = if known == Some(CallStatus::Succeeded) { GREEN } else { RED };
+            let color = if known == Some(CallStatus::Succeeded) { GREEN } else { RED };
             let status = known.map_or(status.as_str(), |known| known.as_str());
             let error = event["call"]["error"].as_str().map(|why| format!(": {}", clean_line(why)));
             let millis = &event["call"]["durationMs"];
             (
-                colour,
+                color,
                 format!(
                     "{} {status} after {millis} ms{}",
                     format_call(&event["call"]),
@@ -112,19 +112,19 @@ pub(super) fn format_line(event: &Value, look: LineStyle) -> String {
         }
         "log" => {
             let level = text(&event["level"]);
-            let colour = if matches!(level.as_str(), "error" | "warn") { RED } else { GREY };
-            (colour, format!("{level} {}: {}", text(&event["target"]), text(&event["message"])))
+            let color = if matches!(level.as_str(), "error" | "warn") { RED } else { GREY };
+            (color, format!("{level} {}: {}", text(&event["target"]), text(&event["message"])))
         }
         "stderr" => (GREY, format!("{}: {}", text(&event["serverName"]), text(&event["line"]))),
-        "lagged" => (RED, format!("{} events were not told: they came too fast", event["missed"])),
+        "lagged" => (RED, format!("{} events were dropped because they arrived too fast", event["missed"])),
         _ => (GREY, clean_line(&event.to_string())),
     };
     let at = text(&event["at"]);
-    // The time of the day is enough for who watches.
+    // The date is not needed while watching.
     let at = at.split_once('T').map_or(at.as_str(), |(_, time)| time.trim_end_matches('Z'));
-    match look {
-        LineStyle::Plain => format!("{at} {name:<13} {told}"),
-        LineStyle::Colored => format!("{GREY}{at}{RESET} {colour}{name:<13}{RESET} {told}"),
+    match style {
+        LineStyle::Plain => format!("{at} {name:<13} {description}"),
+        LineStyle::Colored => format!("{GREY}{at}{RESET} {color}{name:<13}{RESET} {description}"),
     }
 }
 
@@ -147,7 +147,7 @@ fn format_call(call: &Value) -> String {
     )
 }
 
-/// Enough of an id to tell calls apart.
+/// Returns a short form of a call ID that still distinguishes calls.
 fn short(id: &str) -> &str {
     let bare = id.strip_prefix("exec-").unwrap_or(id);
     bare.char_indices().nth(8).map_or(bare, |(end, _)| &bare[..end])
@@ -196,10 +196,10 @@ mod tests {
         let lines: Vec<String> = events().iter().map(|event| format_line(event, LineStyle::Plain)).collect();
         assert!(lines.iter().all(|line| !line.contains(is_deceptive)));
         insta::assert_snapshot!(lines.join("\n"));
-        let coloured = format_line(&events()[2], LineStyle::Colored);
+        let colored = format_line(&events()[2], LineStyle::Colored);
         assert_eq!(
-            coloured,
-            "\x1b[90m12:00:01.250\x1b[0m \x1b[33mchanged      \x1b[0m new lists: tools, prompts"
+            colored,
+            "\x1b[90m12:00:01.250\x1b[0m \x1b[33mchanged      \x1b[0m lists changed: tools, prompts"
         );
     }
 
@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn only_what_is_about_one_server_is_shown_where_that_is_wanted() {
-        let wanted = |server: Option<&str>| {
+        let shown = |server: Option<&str>| {
             let mut seen = EventFilter::new(server.map(str::to_owned));
             let names = events().into_iter().filter(|event| seen.is_wanted(event));
             names.map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(wanted(None).len(), events().len());
+        assert_eq!(shown(None).len(), events().len());
         let of_files = [
             "server",
             "server",
@@ -243,7 +243,7 @@ mod tests {
             "stderr",
             "lagged",
         ];
-        assert_eq!(wanted(Some("files")), of_files);
-        assert_eq!(wanted(Some("other")), ["lagged"]);
+        assert_eq!(shown(Some("files")), of_files);
+        assert_eq!(shown(Some("other")), ["lagged"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens and JWTs of the configuration, against the real binary.
+//! Configured tokens and JWTs, against the real binary.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use toolyard_testkit::harness::{Client, Scratch, Server, Version, new_token};
 
 use super::TOOLYARD;
 
-/// Makes a token with the real command; the secret, and the lines for the configuration.
+/// Creates a token with the real command. Returns the secret and the lines for the configuration.
 pub(super) async fn make(arguments: &[&str]) -> (String, String) {
     new_token(TOOLYARD, arguments).await
 }
@@ -21,7 +21,7 @@ pub(super) async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
     Server::configured(TOOLYARD, scratch, config).await
 }
 
-/// The names of the tools that the holder of this token is shown, or the status and reason of the refusal.
+/// Returns the names of the tools that this token can see, or the status and reason of the refusal.
 async fn tools(server: &Arc<Server>, token: &str) -> Result<Vec<String>, (u16, String)> {
     let mut client = Client::join_as(server, Version::V2026_07_28, Some(token.to_owned())).await;
     let list = client.text("tools/list", &json!({}));
@@ -46,7 +46,7 @@ async fn tokens_of_the_configuration_open_the_door_to_what_they_are_for() {
     let (chief, more) = make(&["--name", "chief", "--permission", "*"]).await;
     let scratch = Scratch::new();
     let server = serve(&scratch, &format!("demo = true\n{lines}\n{more}\n")).await;
-    // Whoever names the callers gets no token for everybody.
+    // With tokens in the configuration, no owner token is generated.
     assert_eq!(server.token, None);
     assert_eq!(tools(&server, &limited).await, Ok(vec!["add".to_owned()]));
     assert!(tools(&server, &chief).await.unwrap().len() > 3);
@@ -118,9 +118,9 @@ async fn a_jwt_of_the_issuer_opens_the_door_and_clients_are_told_where_to_get_on
     assert_eq!(tools(&server, &issuer.token(&claims(-300))).await, refused("jwt_expired"));
     assert_eq!(tools(&server, &stranger.token(&claims(300))).await, refused("jwt_signature"));
     assert_eq!(tools(&server, "a.b.c").await, refused("jwt_malformed"));
-    let mut nobody = Client::join_as(&server, Version::V2026_07_28, None).await;
-    let list = nobody.text("tools/list", &json!({}));
-    let reply = nobody.post(&list).await;
+    let mut unauthenticated = Client::join_as(&server, Version::V2026_07_28, None).await;
+    let list = unauthenticated.text("tools/list", &json!({}));
+    let reply = unauthenticated.post(&list).await;
     let address = &server.address;
     assert_eq!(
         (reply.status, reply.header("www-authenticate").unwrap().to_owned()),
@@ -169,14 +169,14 @@ async fn the_keys_of_an_issuer_are_read_from_its_address() {
     let server = serve(&scratch, &format!("{JWT}jwks_url = \"{url}\"\n")).await;
     assert!(tools(&server, &issuer.token(&claims(300))).await.is_ok());
     serving.abort();
-    // What was read is kept.
+    // The keys are cached.
     assert!(tools(&server, &issuer.token(&claims(300))).await.is_ok());
     let nowhere = serve(&Scratch::new(), &format!("{JWT}jwks_url = \"{url}\"\n")).await;
     let unavailable = Err((503, "jwt_keys_unavailable".to_owned()));
     assert_eq!(tools(&nowhere, &issuer.token(&claims(300))).await, unavailable);
 }
 
-/// A plain GET of any path.
+/// Sends a plain GET to any path.
 async fn get(server: &Arc<Server>, path: &str) -> (u16, String) {
     let mut stream = server.connect().await;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address);

@@ -1,5 +1,5 @@
-//! The audit and the history of the real binary: that killing it loses nothing that was answered, and that what is past
-//! is found again.
+//! The audit log and the history of the real binary: a killed process loses no answered call, and
+//! past calls can be queried.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ async fn serve(config: &str) -> Arc<Server> {
     Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none", "--config", config]].concat()).await
 }
 
-/// Every line of these files, each of which must be whole.
+/// Returns every line of these files. Each line must be complete.
 fn lines(files: &[PathBuf]) -> Vec<Value> {
     let mut lines = Vec::new();
     for file in files {
@@ -41,7 +41,8 @@ fn with_those_aside(file: &Path, number: usize) -> Vec<PathBuf> {
     std::iter::once(file.to_owned()).chain(aside).collect()
 }
 
-/// Calls over one connection until that breaks or there is an end; the names of the calls that were answered.
+/// Calls over one connection until it breaks or `stop` is set. Returns the names of the answered
+/// calls.
 async fn call_on(address: String, end: Arc<AtomicBool>, count: Arc<AtomicUsize>) -> Vec<String> {
     let mut answered = Vec::new();
     let Ok(stream) = TcpStream::connect(&address).await else { return answered };
@@ -70,7 +71,7 @@ async fn call_on(address: String, end: Arc<AtomicBool>, count: Arc<AtomicUsize>)
 async fn killing_it_under_load_again_and_again_loses_no_line_of_a_call_that_was_answered() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
-    // Small files, so that some are put aside in every round.
+    // Small files, so that every round rotates some.
     let config = scratch.file(
         "toolyard.toml",
         &format!(
@@ -93,7 +94,7 @@ async fn killing_it_under_load_again_and_again_loses_no_line_of_a_call_that_was_
             }
         })
         .await;
-        // A time that nobody chose: what the clock says below a fifth of a second.
+        // A random moment within a fifth of a second, from the clock.
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         tokio::time::sleep(Duration::from_micros(u64::from(clock.subsec_micros()) % 200_000)).await;
         let mut process = server.process().await;
@@ -103,9 +104,9 @@ async fn killing_it_under_load_again_and_again_loses_no_line_of_a_call_that_was_
         for caller in callers {
             answered.extend(within_timeout("a caller to notice", caller).await.unwrap());
         }
-        assert!(answered.len() > before, "round {round}: nobody was answered");
+        assert!(answered.len() > before, "round {round}: no call was answered");
     }
-    // The next one to write takes half a line away, if there is one.
+    // The next writer removes an incomplete last line, if there is one.
     let server = serve(&config).await;
     let last = server.execute("add", json!({"a": 1, "b": 1})).await;
     answered.push(last.json()["metadata"]["executionId"].as_str().unwrap()[5..].to_owned());
@@ -116,11 +117,11 @@ async fn killing_it_under_load_again_and_again_loses_no_line_of_a_call_that_was_
     let files = with_those_aside(&file, 5_000);
     let mut written: HashMap<String, usize> = HashMap::new();
     for line in lines(&files) {
-        // Whoever was killed could not answer any more, but may have hung up on callers before.
+        // A killed process no longer answers, but may have closed connections before.
         assert_eq!((&line["name"], &line["arguments"]["b"]), (&json!("add"), &json!(1)));
         *written.entry(line["id"].as_str().unwrap().to_owned()).or_default() += 1;
     }
-    assert!(written.values().all(|count| *count == 1), "a line is there twice");
+    assert!(written.values().all(|count| *count == 1), "a line is duplicated");
     let lost: Vec<&String> = answered.iter().filter(|id| !written.contains_key(*id)).collect();
     assert!(lost.is_empty(), "{} of {} are lost", lost.len(), answered.len());
     assert_eq!(answered.iter().collect::<HashSet<_>>().len(), answered.len());
@@ -168,7 +169,7 @@ async fn every_front_is_in_the_audit_and_arguments_are_kept_without_secrets() {
             })),
             with(json!({
                 "name": "no\n{\"time\":such", "ended": "failed",
-                "error": {"kind": "unknown tool", "message": "unknown tool no\n{\"time\":such"}, "arguments": {},
+                "error": {"kind": "unknown tool", "message": "unknown tool `no\n{\"time\":such`"}, "arguments": {},
             })),
             with(json!({
                 "name": "stream_words", "server": "demo", "ended": "succeeded", "priority": "low",
@@ -176,7 +177,7 @@ async fn every_front_is_in_the_audit_and_arguments_are_kept_without_secrets() {
             })),
             with(json!({
                 "name": "add", "server": "demo", "ended": "failed",
-                "error": {"kind": "invalid arguments", "message": "the arguments are wrong: a"},
+                "error": {"kind": "invalid arguments", "message": "invalid arguments: a"},
                 "arguments": {"a": "hunter2", "b": 2},
             })),
         ]
@@ -184,7 +185,7 @@ async fn every_front_is_in_the_audit_and_arguments_are_kept_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_full_disk_stops_nobody_unless_it_is_to() {
+async fn a_full_disk_refuses_calls_only_if_configured_to() {
     let scratch = Scratch::new();
     let going = scratch.file("going.toml", "demo = true\n[audit]\nfile = \"/dev/full\"\n");
     let server = serve(&going).await;
@@ -194,14 +195,14 @@ async fn a_full_disk_stops_nobody_unless_it_is_to() {
     let mut process = server.process().await;
     process.signal(Signal::Terminate);
     assert_eq!(process.exit().await, Some(0));
-    let told = process.stderr();
-    assert_eq!(told.matches("cannot write the audit").count(), 1, "{told}");
+    let stderr = process.stderr();
+    assert_eq!(stderr.matches("cannot write the audit log").count(), 1, "{stderr}");
 
     let text = "demo = true\n[audit]\nfile = \"/dev/full\"\non_failure = \"refuse\"\n";
     let server = serve(&scratch.file("refusing.toml", text)).await;
     for message in [
-        "the call cannot be put on record, so what became of it is withheld",
-        "calls are refused, because they cannot be put on record",
+        "the call cannot be recorded in the audit log, so its result is withheld",
+        "calls are refused because the audit log cannot be written",
     ] {
         let refused = server.execute("add", json!({"a": 1, "b": 2})).await;
         assert_eq!(refused.refusal(), (502, "EXECUTION_ERROR".to_owned()));
@@ -212,14 +213,14 @@ async fn a_full_disk_stops_nobody_unless_it_is_to() {
 #[tokio::test]
 async fn what_cannot_be_kept_ends_the_start_with_a_word() {
     let scratch = Scratch::new();
-    let notes = scratch.file("notes.txt", "somebody's notes");
+    let notes = scratch.file("notes.txt", "my notes");
     for (name, text, word) in [
         (
             "a.toml",
             format!("[audit]\nfile = {:?}\n", scratch.path("no/such/folder/a")),
-            "cannot write the audit",
+            "cannot write the audit log",
         ),
-        ("h.toml", format!("[history]\nfile = {notes:?}\n"), "is not a history of Toolyard"),
+        ("h.toml", format!("[history]\nfile = {notes:?}\n"), "is not a Toolyard history database"),
     ] {
         let config = scratch.file(name, &text);
         let arguments = [&SERVE[..], &["--auth", "none", "--config", &config]].concat();
@@ -227,7 +228,7 @@ async fn what_cannot_be_kept_ends_the_start_with_a_word() {
         assert_eq!(process.exit().await, Some(1));
         assert!(process.stderr().contains(word), "{}", process.stderr());
     }
-    assert_eq!(std::fs::read_to_string(notes).unwrap(), "somebody's notes");
+    assert_eq!(std::fs::read_to_string(notes).unwrap(), "my notes");
 }
 
 #[tokio::test]
@@ -247,9 +248,9 @@ async fn a_damaged_history_ends_the_start_with_a_command_that_helps_or_is_moved_
     let arguments = [&SERVE[..], &["--auth", "none", "--config", &config]].concat();
     let (mut process, _stdin, _stdout) = toolyard_testkit::harness::Process::start(TOOLYARD, &arguments);
     assert_eq!(process.exit().await, Some(1));
-    let said = process.stderr();
-    let command = said.lines().find_map(|line| line.split_once("run: ")).map(|(_, command)| command);
-    assert!(command.is_some() && said.contains("on_damage = \"move-aside\""), "{said}");
+    let stderr = process.stderr();
+    let command = stderr.lines().find_map(|line| line.split_once("run: ")).map(|(_, command)| command);
+    assert!(command.is_some() && stderr.contains("on_damage = \"move-aside\""), "{stderr}");
     std::process::Command::new("sh").args(["-c", command.unwrap()]).status().unwrap();
     assert!(!file.exists());
     let server = serve(&config).await;
@@ -261,7 +262,7 @@ async fn a_damaged_history_ends_the_start_with_a_command_that_helps_or_is_moved_
         .file("moving.toml", "demo = true\n[history]\nfile = \"history.db\"\non_damage = \"move-aside\"\n");
     let server = serve(&config).await;
     assert_eq!(server.get("/mcp/executions").await.json()["executions"], json!([]));
-    assert!(server.process().await.stderr().contains("was moved aside"));
+    assert!(server.process().await.stderr().contains("damaged history moved aside"));
     let folder = std::fs::read_dir(scratch.path("")).unwrap().map(|entry| entry.unwrap().path());
     let moved: Vec<PathBuf> = folder.filter(|path| path.to_string_lossy().contains(".damaged-")).collect();
     assert!(
@@ -309,7 +310,7 @@ async fn executions_are_found_again_after_a_restart_by_pages_and_by_name() {
     assert_eq!(count("state=running").await, 0);
     assert_eq!(count("q=ADD").await, 5);
     assert_eq!(count("principal=owner").await, 6);
-    assert_eq!(count("principal=nobody").await, 0);
+    assert_eq!(count("principal=unknown").await, 0);
     assert_eq!(count("since=2099-01-01T00:00:00Z").await, 0);
     assert_eq!(count("until=2099-01-01T00:00:00Z").await, 6);
     for wrong in ["cursor=x", "since=yesterday", "limit=0"] {
@@ -321,14 +322,14 @@ async fn executions_are_found_again_after_a_restart_by_pages_and_by_name() {
     let expected = json!({
         "executionId": ids[1], "tool": "add", "server": "demo", "state": "failed", "principal": "owner",
         "outcomeKept": false,
-        "error": {"code": "VALIDATION_ERROR", "message": "the arguments are wrong: a"},
+        "error": {"code": "VALIDATION_ERROR", "message": "invalid arguments: a"},
     });
     assert_eq!(past, expected);
     let late =
         server.request("DELETE", &format!("/mcp/executions/{}", ids[2]), &[], b"").await.read_body().await;
     assert_eq!((late.status, &late.json()["state"]), (200, &json!("succeeded")));
-    let nobody = format!("/mcp/executions/exec-{}", "0".repeat(32));
-    assert_eq!(server.get(&nobody).await.refusal(), (404, "NOT_FOUND".to_owned()));
+    let unknown_path = format!("/mcp/executions/exec-{}", "0".repeat(32));
+    assert_eq!(server.get(&unknown_path).await.refusal(), (404, "NOT_FOUND".to_owned()));
     assert_eq!(server.get("/mcp/executions/..%2f").await.refusal().0, 404);
 }
 
@@ -376,7 +377,7 @@ async fn how_a_call_ended_is_the_same_word_wherever_one_looks() {
     socket.message().await;
     let past = socket.request("mcp_history", json!({})).await.unwrap();
     assert_eq!(words_by(&past["calls"], "subject", "status"), expected, "the control socket");
-    // What succeeded was once `completed` there.
+    // Formerly, the control socket called a succeeded call `completed`.
     for word in ["succeeded", "completed"] {
         let past = socket.request("mcp_history", json!({"status": word})).await.unwrap();
         assert_eq!(past["calls"][0]["subject"], "add", "{word}");
@@ -400,7 +401,7 @@ async fn how_a_call_ended_is_the_same_word_wherever_one_looks() {
     assert_eq!(words(&*serve(&config).await, "").await, expected, "the history");
 }
 
-/// The word for the end of each call in a list, by its tool.
+/// Returns the status of each call in a list, by its tool.
 fn words_by(list: &Value, tool: &str, word: &str) -> HashMap<String, String> {
     let text = |call: &Value, key: &str| call[key].as_str().unwrap().to_owned();
     list.as_array().unwrap().iter().map(|call| (text(call, tool), text(call, word))).collect()

@@ -1,5 +1,6 @@
-//! Who may do what: every operation of every front, times every kind of token, against the real binary. The table is
-//! `authorization/matrix.txt`; what the code offers and the table does not name fails the test.
+//! Permissions: every operation of every front with every kind of token, against the real binary.
+//! The table is `authorization/matrix.txt`. An operation that the code offers and the table does
+//! not name fails the test.
 
 mod annexes;
 mod answer;
@@ -28,7 +29,7 @@ async fn every_operation_answers_every_kind_of_token_as_the_table_says() {
     let table = Table::read(MATRIX);
     let world = World::start().await;
     let columns: Vec<&str> = world.callers.iter().map(|caller| caller.column).collect();
-    assert_eq!(table.columns, columns, "the columns of the table are the kinds of callers, in this order");
+    assert_eq!(table.columns, columns, "the columns must be the kinds of callers, in this order");
     let mut wrong = world.missing_tools(&table).await;
     for row in &table.rows {
         let observed = join_all(world.callers.iter().map(|caller| observe(&world, row, caller))).await;
@@ -47,7 +48,7 @@ async fn observe(world: &World, row: &Row, caller: &Caller) -> String {
         "tester" => world.tester(row, caller).await,
         "programs" => world.programs(row, caller).await,
         "events" => world.event(row, caller).await,
-        other => panic!("there is no section {other}"),
+        other => panic!("unknown section {other}"),
     };
     match leaked(caller, row.operation, &text) {
         Some(server) => format!("{word}!{server}"),
@@ -55,19 +56,19 @@ async fn observe(world: &World, row: &Row, caller: &Caller) -> String {
     }
 }
 
-/// Whether a request such as `GET /mcp/tools/x` is one of a route such as `/mcp/tools/{name}`.
+/// Whether a request such as `GET /mcp/tools/x` belongs to a route such as `/mcp/tools/{name}`.
 fn is_of_route(operation: &str, method: &str, pattern: &str) -> bool {
-    let Some((said, path)) = operation.split_once(' ') else { return false };
+    let Some((verb, path)) = operation.split_once(' ') else { return false };
     let path = path.split('?').next().unwrap_or_default();
     let mut steps = path.split('/');
     let fits = pattern.split('/').all(|step| {
-        // The metadata is below a path of any length.
+        // The metadata route accepts paths of any length.
         if pattern.starts_with("/.well-known") && step.starts_with('{') {
             return steps.by_ref().count() > 0;
         }
         steps.next().is_some_and(|given| given == step || (step.starts_with('{') && !given.is_empty()))
     });
-    said == method && fits && steps.next().is_none()
+    verb == method && fits && steps.next().is_none()
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The corpus of the fuzz targets, replayed: inputs that once broke something, and seeds of every kind. `fuzz/README.md`
-//! says how new ones are made.
+//! Replays the corpus of the fuzz targets: inputs that once broke something, and seeds of every
+//! kind. `fuzz/README.md` explains how to create new ones.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

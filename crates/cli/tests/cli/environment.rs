@@ -1,6 +1,6 @@
-//! What servers that are started for one use see of the environment: those of the tester and of `toolyard list --
-//! COMMAND`. They get the same allow-listed variables as configured servers, and no secret of the process that starts
-//! them.
+//! The environment of ad hoc servers: those of the tester and of `toolyard list -- COMMAND`. They
+//! get the same allow-listed variables as configured servers, and no secret of the process that
+//! starts them.
 
 use serde_json::json;
 use tokio::process::Command;
@@ -17,7 +17,8 @@ const VARIABLES: [&str; 5] = [
     "LC_TIME=C.UTF-8",
 ];
 
-/// The path of a server that writes its environment into the file `seen`, and then serves the demo tools.
+/// Returns the path of a server that writes its environment to the file `seen`, and then serves the
+/// demo tools.
 fn server(scratch: &Scratch) -> String {
     let (config, seen) = (scratch.file("demo.toml", "demo = true\n"), scratch.path("seen"));
     scratch.file(
@@ -28,11 +29,12 @@ fn server(scratch: &Scratch) -> String {
 
 fn check_environment(scratch: &Scratch, own: &[&str]) {
     let seen = std::fs::read_to_string(scratch.path("seen")).unwrap();
-    // Only these lines in the message: when this fails, the rest is the environment of the machine that runs the tests.
+    // Only these lines in the message: the rest is the environment of the machine that runs the
+    // tests.
     let leaked: Vec<&str> = seen.lines().filter(|line| line.contains("t0ken")).collect();
     assert_eq!(leaked, [""; 0]);
     for line in own.iter().chain(&["LC_TIME=C.UTF-8"]) {
-        assert!(seen.lines().any(|found| found == *line), "{line} is missing");
+        assert!(seen.lines().any(|other| other == *line), "{line} is missing");
     }
 }
 
@@ -60,7 +62,7 @@ async fn a_command_that_is_listed_sees_no_secret_of_the_yard() {
     command.args(VARIABLES).args([TOOLYARD, "list", "--", "sh", &server]);
     command.env("HOME", scratch.path("")).current_dir(scratch.path("")).kill_on_drop(true);
     let done = command.output().await.unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && String::from_utf8_lossy(&done.stdout).contains("add"), "{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && String::from_utf8_lossy(&done.stdout).contains("add"), "{stderr}");
     check_environment(&scratch, &[]);
 }

@@ -1,4 +1,5 @@
-//! A server that knows both eras and is not the same in them: through the gateway each client finds what it finds without.
+//! A server that behaves differently in each era: through the gateway, every client sees the same
+//! as without it.
 
 use std::sync::Arc;
 
@@ -8,33 +9,34 @@ use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::TOOLYARD;
 
-/// What a client of this version finds at a server.
-async fn found(server: &Arc<Server>, version: Version) -> Vec<(&'static str, Value)> {
+/// Collects what a client of this version sees of a server.
+async fn observe(server: &Arc<Server>, version: Version) -> Vec<(&'static str, Value)> {
     let mut client = Client::join(server, version).await;
-    let mut found = Vec::new();
+    let mut observations = Vec::new();
     let listed = client.ask("tools/list", "{}").await.answer;
     let names = listed.result()["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone());
-    found.push(("tools/list", names.collect()));
-    found.push(("echo", essence(client.call("echo", r#"{"a":1}"#).await.answer.result())));
-    found.push(("elicit", elicit(&mut client).await));
+    observations.push(("tools/list", names.collect()));
+    observations.push(("echo", essence(client.call("echo", r#"{"a":1}"#).await.answer.result())));
+    observations.push(("elicit", elicit(&mut client).await));
     for tool in ["legacy_tool", "modern_tool"] {
         let answer = client.call(tool, "{}").await.answer;
         let has = listed.result().to_string().contains(tool);
-        let told = if has { essence(answer.result()) } else { json!({"code": answer.code()}) };
-        found.push((tool, told));
+        let result = if has { essence(answer.result()) } else { json!({"code": answer.code()}) };
+        observations.push((tool, result));
     }
     if !version.is_modern() {
-        found.push(("streams", streams(&mut client).await));
+        observations.push(("streams", streams(&mut client).await));
     }
-    // Clients of earlier versions do not know that they may come back.
+    // Clients of earlier versions do not know that they may reconnect.
     if version == Version::V2025_11_25 {
-        // The server asks for ten minutes; a client that comes back earlier is answered then.
-        found.push(("poll", within_timeout("the answer of a polling server", poll(&mut client)).await));
+        // The server requests ten minutes. A client that reconnects earlier gets the answer then.
+        observations
+            .push(("poll", within_timeout("the answer of a polling server", poll(&mut client)).await));
     }
-    found
+    observations
 }
 
-/// What of a result is the tool's own.
+/// Returns the part of a result that comes from the tool.
 fn essence(result: &Value) -> Value {
     json!({"content": result["content"], "isError": result["isError"], "structured": result["structuredContent"]})
 }
@@ -51,7 +53,7 @@ async fn elicit(client: &mut Client) -> Value {
     }
 }
 
-/// Calls a tool whose stream ends before the answer, and comes back for it.
+/// Calls a tool whose stream ends before the answer, and reconnects for it.
 async fn poll(client: &mut Client) -> Value {
     let text = client.text("tools/call", &json!({"name": "poll", "arguments": {}}));
     let reply = client.post(&text).await;
@@ -67,7 +69,7 @@ async fn poll(client: &mut Client) -> Value {
     essence(answer.result())
 }
 
-/// Three requests at once of a client that wants streams.
+/// Sends three concurrent requests of a client that prefers streams.
 async fn streams(client: &mut Client) -> Value {
     let mut streams = Vec::new();
     for _ in 0..3 {
@@ -80,16 +82,16 @@ async fn streams(client: &mut Client) -> Value {
         }
         streams.push(client.send("POST", &headers, text.into_bytes()).await);
     }
-    let mut told = Vec::new();
+    let mut answers = Vec::new();
     for stream in streams.into_iter().rev() {
-        // Directly it is answered as JSON, which is as good.
+        // The server itself answers as JSON, which is equivalent.
         let answer = match stream.is_stream() {
             true => stream.events().next_message().await.unwrap().1,
             false => stream.message().await.unwrap(),
         };
-        told.push(essence(answer.result()));
+        answers.push(essence(answer.result()));
     }
-    Value::Array(told)
+    Value::Array(answers)
 }
 
 async fn gateway(scratch: &Scratch, url: &str, more: &str) -> Arc<Server> {
@@ -102,9 +104,9 @@ async fn a_server_of_both_eras_is_spoken_to_in_the_era_of_the_client() {
     let (dual, scratch) = (start_in_process(Kind::Dual).await.unwrap(), Scratch::new());
     let direct = Server::running_at(&dual.url);
     let through = gateway(&scratch, &dual.url, "").await;
-    // In turn, so that each era is tested after the other one was used.
+    // Alternating, so that each era is tested after the other one was used.
     for version in [Version::V2026_07_28, Version::V2025_11_25, Version::V2026_07_28, Version::V2025_06_18] {
-        assert_eq!(found(&through, version).await, found(&direct, version).await, "{version}");
+        assert_eq!(observe(&through, version).await, observe(&direct, version).await, "{version}");
     }
 }
 
@@ -124,7 +126,7 @@ async fn lists_are_read_in_the_legacy_era_once_a_client_of_it_comes() {
         let mut legacy = Client::join(&through, Version::V2025_11_25).await;
         assert!(legacy.ask("tools/list", "{}").await.answer.result().to_string().contains("legacy_tool"));
     }
-    // One conversation in each era, whoever comes.
+    // One connection per era, regardless of the number of clients.
     let seen = methods(&mut counting).await;
     assert_eq!((&seen["initialize"], &seen["tools/list"]), (&json!(1), &json!(2)));
 }

@@ -1,4 +1,4 @@
-//! Servers of the configuration behind the yard: they appear, change and disappear with the file.
+//! Configured servers in the yard: they appear, change and disappear with the file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use toolyard_testkit::harness::{Call, Client, Message, Scratch, Server, Signal, 
 
 use super::{SERVE, TOOLYARD, processes};
 
-/// A server that is Toolyard itself, with the demo tools.
+/// Returns the configuration of a server that is Toolyard itself, with the demo tools.
 fn inner(name: &str) -> String {
     format!("[servers.{name}]\ncommand = \"{TOOLYARD}\"\nargs = [\"stdio\", \"--config\", \"DEMO\"]\n")
 }
@@ -55,14 +55,14 @@ async fn a_server_comes_changes_and_goes_with_the_file() {
     let answer = client.call("mcp__two__add", r#"{"a":2,"b":3}"#).await.answer;
     assert_eq!(answer.result()["structuredContent"], json!({"sum": 5.0}));
 
-    // What cannot be used is told, and what runs goes on.
-    scratch.file("toolyard.toml", "this is no configuration");
-    let told = async {
+    // An invalid configuration is reported, and the current one stays in use.
+    scratch.file("toolyard.toml", "not a configuration");
+    let reported = async {
         while !server.process().await.stderr().contains("toolyard.toml:1:") {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    within_timeout("the complaint", told).await;
+    within_timeout("the complaint", reported).await;
     assert_eq!(names(&server).await.len(), 15);
 
     scratch.file("toolyard.toml", &inner("two"));
@@ -75,17 +75,17 @@ async fn sighup_reads_the_configuration_again() {
     let config = scratch.file("toolyard.toml", "demo = true\n");
     let server = serve(&config).await;
     server.process().await.signal(Signal::HangUp);
-    let told = async {
-        while !server.process().await.stderr().contains("reading the configuration again") {
+    let reported = async {
+        while !server.process().await.stderr().contains("reloading the configuration") {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    within_timeout("the configuration to be read", told).await;
+    within_timeout("the configuration to be read", reported).await;
     assert_eq!(names(&server).await.len(), 8);
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_start_hurts_nobody_else() {
+async fn a_server_that_cannot_start_does_not_affect_others() {
     let scratch = Scratch::new();
     let text = "demo = true\n[servers.missing]\ncommand = \"no-such-program-anywhere\"\n\
                 [servers.unset]\ncommand = \"x\"\nenv = { TOKEN = \"${NOT_SET_ANYWHERE}\" }\n";
@@ -125,36 +125,36 @@ async fn servers_are_started_also_after_our_own_file_is_gone() {
     until(&server, "the server", |names| names.len() == 8).await;
 }
 
-/// One client's half-way point: its tool has asked, and it has not answered yet.
-enum Asked {
+/// A call whose tool has asked and whose client has not answered yet.
+enum PendingCall {
     Legacy(Box<Call>, Value),
     Modern(Message),
 }
 
-async fn be_asked(client: &mut Client, version: Version, tool: &str) -> Asked {
+async fn call_until_asked(client: &mut Client, version: Version, tool: &str) -> PendingCall {
     if version.is_modern() {
         let answer = client.ask("tools/call", json!({"name": tool, "arguments": {}})).await.answer;
         assert_eq!(answer.result()["resultType"], "input_required", "{tool}");
-        return Asked::Modern(answer);
+        return PendingCall::Modern(answer);
     }
     let mut call = client.begin_call(tool, "{}").await;
     let question = call.next().await.unwrap();
     assert_eq!(question.method(), Some("elicitation/create"), "{tool}");
-    Asked::Legacy(Box::new(call), question.id().clone())
+    PendingCall::Legacy(Box::new(call), question.id().clone())
 }
 
-async fn answer(client: &mut Client, asked: Asked, tool: &str, name: &str) -> String {
+async fn answer(client: &mut Client, pending: PendingCall, tool: &str, name: &str) -> String {
     let answer = json!({"action": "accept", "content": {"name": name}});
-    match asked {
-        Asked::Legacy(call, id) => {
+    match pending {
+        PendingCall::Legacy(call, id) => {
             client.reply(&id, answer).await;
             call.finish().await.answer.content().to_owned()
         }
-        Asked::Modern(asked) => {
-            let key = asked.result()["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        PendingCall::Modern(question) => {
+            let key = question.result()["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
             let repeated = json!({
                 "name": tool, "arguments": {}, "inputResponses": {key: answer},
-                "requestState": asked.result()["requestState"],
+                "requestState": question.result()["requestState"],
             });
             client.ask("tools/call", repeated).await.answer.content().to_owned()
         }
@@ -179,8 +179,8 @@ async fn questions_cross_from_era_to_era_and_reach_the_client_they_are_for() {
         ] {
             let mut ada = Client::join(&yard, one).await;
             let mut bob = Client::join(&yard, other).await;
-            let of_ada = be_asked(&mut ada, one, &tool).await;
-            let of_bob = be_asked(&mut bob, other, &tool).await;
+            let of_ada = call_until_asked(&mut ada, one, &tool).await;
+            let of_bob = call_until_asked(&mut bob, other, &tool).await;
             let to_bob = answer(&mut bob, of_bob, &tool, "Bob").await;
             let to_ada = answer(&mut ada, of_ada, &tool, "Ada").await;
             assert_eq!(

@@ -1,4 +1,4 @@
-//! Hooks of the configuration, against the real binary and an endpoint of the test.
+//! Configured hooks, against the real binary and an endpoint of the test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use toolyard_testkit::harness::{Client, Scratch, Server, Version};
 
 use super::TOOLYARD;
 
-/// An endpoint that answers by a rule, and what it was sent.
+/// An endpoint that answers by a rule and records what it received.
 struct Endpoint {
     url: String,
     seen: Arc<Mutex<Vec<Value>>>,
@@ -35,24 +35,24 @@ impl Endpoint {
     }
 
     fn events(&self) -> Vec<String> {
-        self.seen.lock().iter().map(|said| said["event"].as_str().unwrap().to_owned()).collect()
+        self.seen.lock().iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect()
     }
 }
 
 async fn answer(mut stream: TcpStream, rule: Rule, seen: Arc<Mutex<Vec<Value>>>) {
     let mut text = String::new();
     let mut piece = [0; 4096];
-    let said: Value = loop {
+    let event: Value = loop {
         let read = stream.read(&mut piece).await.unwrap();
         text.push_str(std::str::from_utf8(&piece[..read]).unwrap());
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
         assert!(head.contains("x-key: t0ken"), "{head}");
-        if let Ok(said) = serde_json::from_str(body) {
-            break said;
+        if let Ok(event) = serde_json::from_str(body) {
+            break event;
         }
     };
-    let (status, body) = rule(&said);
-    seen.lock().push(said);
+    let (status, body) = rule(&event);
+    seen.lock().push(event);
     if status == 0 {
         tokio::time::sleep(Duration::from_secs(30)).await;
     }
@@ -76,7 +76,7 @@ async fn yard(endpoint: &Endpoint, more: &str) -> Arc<Server> {
     Server::start(TOOLYARD, &arguments).await
 }
 
-/// The sum of one and two, or the text of the error.
+/// Returns the sum of one and two, or the text of the error.
 async fn add(server: &Arc<Server>) -> Result<Value, String> {
     let mut client = Client::join(server, Version::V2026_07_28).await;
     let answer = client.call("add", json!({"a": 1, "b": 2})).await.answer;
@@ -113,7 +113,7 @@ async fn a_hook_is_sent_the_call_and_how_it_ended() {
         (&json!(false), &json!({"sum": 3.0}))
     );
     let mut client = Client::join(&server, Version::V2026_07_28).await;
-    // It is not for other tools, and what is refused before never gets there.
+    // The hook is not called for other tools, nor for calls that are refused earlier.
     client.call("roll", json!({})).await;
     client.call("add", json!({"a": "x"})).await;
     assert_eq!(endpoint.events().len(), 2);
@@ -125,9 +125,9 @@ async fn a_hook_changes_the_parameters_or_refuses_the_call() {
         Endpoint::start(|_| (200, r#"{"action":"change","params":{"a":40,"b":2}}"#.to_owned())).await;
     assert_eq!(add(&yard(&change, "").await).await, Ok(json!(42.0)));
     let wrong = Endpoint::start(|_| (200, r#"{"action":"change","params":{"a":"x"}}"#.to_owned())).await;
-    let told = add(&yard(&wrong, "").await).await.unwrap_err();
-    assert!(told.starts_with("a hook changed the arguments: invalid arguments for add: "), "{told}");
-    let refuse = Endpoint::start(|said| match said["event"].as_str() {
+    let message = add(&yard(&wrong, "").await).await.unwrap_err();
+    assert!(message.starts_with("a hook changed the arguments: invalid arguments for `add`: "), "{message}");
+    let refuse = Endpoint::start(|event| match event["event"].as_str() {
         Some("before") => (200, r#"{"action":"refuse","message":"not on a Sunday"}"#.to_owned()),
         _ => (500, String::new()),
     })
@@ -148,7 +148,7 @@ async fn a_hook_is_told_the_execution_id_that_rest_answers_with() {
     let body = json!({"params": {"a": 1, "b": 2}});
     let answer = server.post_with("/mcp/tools/add/execute", &headers, &body).await.json();
     let id = answer["metadata"]["executionId"].clone();
-    let seen: Vec<Value> = endpoint.seen.lock().iter().map(|said| said["executionId"].clone()).collect();
+    let seen: Vec<Value> = endpoint.seen.lock().iter().map(|event| event["executionId"].clone()).collect();
     assert_eq!(seen, [id.clone(), id.clone()]);
     let path = format!("/mcp/executions/{}", seen[0].as_str().unwrap());
     let found = server.request("GET", &path, &headers, b"").await.read_body().await.json();
@@ -158,27 +158,28 @@ async fn a_hook_is_told_the_execution_id_that_rest_answers_with() {
 #[tokio::test]
 async fn a_hook_is_told_what_is_wrong_with_its_answer() {
     let answers: [(Rule, &str); 7] = [
-        (|_| (200, "{}".to_owned()), r#"it has no "action""#),
-        (|_| (200, "[]".to_owned()), "it is not a JSON object"),
-        (|_| (200, "nonsense".to_owned()), "it is not JSON: expected ident at line 1 column 2"),
+        (|_| (200, "{}".to_owned()), "`action` is missing"),
+        (|_| (200, "[]".to_owned()), "not a JSON object"),
+        (|_| (200, "nonsense".to_owned()), "invalid JSON: expected ident at line 1 column 2"),
         (
             |_| (200, r#"{"action":"allow"}"#.to_owned()),
-            r#"its "action" is "allow", and not "pass", "change" or "refuse""#,
+            r#"`action` is "allow"; expected "pass", "change" or "refuse""#,
         ),
-        (|_| (200, r#"{"action":"change"}"#.to_owned()), r#"it changes the call without "params""#),
-        (|_| (200, r#"{"action":"change","params":7}"#.to_owned()), r#"its "params" are not an object"#),
-        (|_| (200, r#"{"action":"refuse","message":7}"#.to_owned()), r#"its "message" is not a string"#),
+        (|_| (200, r#"{"action":"change"}"#.to_owned()), r#"`params` is missing for the action "change""#),
+        (|_| (200, r#"{"action":"change","params":7}"#.to_owned()), "`params` is not an object"),
+        (|_| (200, r#"{"action":"refuse","message":7}"#.to_owned()), "`message` is not a string"),
     ];
     for (rule, problem) in answers {
         let server = yard(&Endpoint::start(rule).await, "").await;
-        let told = add(&server).await.unwrap_err();
-        let start =
-            format!("the answer of the hook policy about add is invalid: {problem}; a hook answers with");
-        assert!(told.starts_with(&start), "{told}");
-        assert!(told.contains(r#"{"action": "pass"}"#), "{told}");
-        // Whoever runs the yard reads the same in its log.
+        let message = add(&server).await.unwrap_err();
+        let start = format!(
+            "hook `policy` returned an invalid response for add: {problem}\nhint: a hook must return"
+        );
+        assert!(message.starts_with(&start), "{message}");
+        assert!(message.contains(r#"{"action": "pass"}"#), "{message}");
+        // The log of the yard contains the same.
         let log = server.process().await.stderr();
-        assert!(log.contains("a hook failed and the call is refused"), "{log}");
+        assert!(log.contains("a hook failed; the call is refused"), "{log}");
         assert!(log.contains(problem) || log.contains(&problem.replace('"', "\\\"")), "{log}");
     }
 }
@@ -186,10 +187,10 @@ async fn a_hook_is_told_what_is_wrong_with_its_answer() {
 #[tokio::test]
 async fn a_hook_that_fails_refuses_the_call_or_lets_it_pass_as_it_was_told() {
     let failures: [(Rule, &str); 4] = [
-        (|_| (500, String::new()), "the hook policy could not be asked about add; try again later"),
-        (|_| (302, String::new()), "the hook policy could not be asked about add; try again later"),
-        (|_| (200, "{}".to_owned()), "the answer of the hook policy about add is invalid"),
-        (|_| (0, String::new()), "the hook policy could not be asked about add; try again later"),
+        (|_| (500, String::new()), "hook `policy` failed, so add was not called\nhint: try again later"),
+        (|_| (302, String::new()), "hook `policy` failed, so add was not called\nhint: try again later"),
+        (|_| (200, "{}".to_owned()), "hook `policy` returned an invalid response for add"),
+        (|_| (0, String::new()), "hook `policy` failed, so add was not called\nhint: try again later"),
     ];
     for (at, (rule, message)) in failures.into_iter().enumerate() {
         let endpoint = Endpoint::start(rule).await;
@@ -198,6 +199,6 @@ async fn a_hook_that_fails_refuses_the_call_or_lets_it_pass_as_it_was_told() {
         let open = add(&yard(&endpoint, "timeout = \"300ms\"\non_failure = \"open\"").await).await;
         assert_eq!(open, Ok(json!(3.0)), "{at}");
     }
-    let nobody = Endpoint { url: "http://127.0.0.1:1/".to_owned(), seen: Arc::default() };
-    assert!(add(&yard(&nobody, "").await).await.is_err());
+    let unreachable = Endpoint { url: "http://127.0.0.1:1/".to_owned(), seen: Arc::default() };
+    assert!(add(&yard(&unreachable, "").await).await.is_err());
 }

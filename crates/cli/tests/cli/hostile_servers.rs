@@ -1,4 +1,5 @@
-//! Servers that flood, hang and send without end, in front of the real binary: it stays small, quiet and easy to stop.
+//! Servers that flood, hang and send without end, behind the real binary: it stays small, quiet and
+//! easy to stop.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,13 +10,13 @@ use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::{SERVE, TOOLYARD};
 
-/// The binary with these servers, open to everybody.
+/// Starts the binary with these servers and without authentication.
 async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
     let config = scratch.file("toolyard.toml", config);
     Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none", "--config", &config]].concat()).await
 }
 
-/// Waits for something that can be seen of a server.
+/// Waits until the status of a server matches.
 async fn until(server: &Server, name: &str, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let seen = async {
         loop {
@@ -44,7 +45,7 @@ async fn a_server_that_lists_without_end_is_refused_and_the_memory_stays_small()
     let echoed = server.execute("mcp__sound__echo", json!({"a": 1})).await;
     assert_eq!(echoed.json()["result"], json!({"a": 1}));
     let peak = server.process().await.peak_megabytes();
-    // 64 MiB of definitions, one page more, and what the binary needs anyway.
+    // 64 MiB of definitions, one more page, and the base memory of the binary.
     assert!(peak < 200, "{peak} MB");
 }
 
@@ -76,8 +77,9 @@ async fn a_server_that_floods_requests_fills_no_log_and_what_was_left_out_is_cou
     let floods = start_in_process(Kind::FloodsRequests).await.unwrap();
     let server = serve(&scratch, &format!("[servers.floods]\nurl = {:?}\n", floods.url)).await;
     until(&server, "floods", "the server", |one| one["state"] == "ready").await;
-    // All that it sends was read once a call that it gets afterwards is answered and nothing more comes.
-    let line = " was dropped";
+    // Once a later call is answered and no more lines arrive, everything that the server sent has
+    // been read.
+    let line = "request of the server dropped";
     let flooded = async {
         let mut before = 0;
         loop {
@@ -93,11 +95,11 @@ async fn a_server_that_floods_requests_fills_no_log_and_what_was_left_out_is_cou
     let mut process = server.process().await;
     process.signal(Signal::Terminate);
     assert_eq!(process.exit().await, Some(0));
-    let said = process.stderr();
-    let lines = said.matches(line).count();
-    assert!((1..=25).contains(&lines), "{lines} lines, {} bytes", said.len());
-    assert!(said.contains("similar log lines were suppressed") && said.contains("floods"), "{said}");
-    assert!(said.len() < 20_000, "{} bytes", said.len());
+    let log = process.stderr();
+    let lines = log.matches(line).count();
+    assert!((1..=25).contains(&lines), "{lines} lines, {} bytes", log.len());
+    assert!(log.contains("similar log lines were suppressed") && log.contains("floods"), "{log}");
+    assert!(log.len() < 20_000, "{} bytes", log.len());
 }
 
 #[tokio::test]
@@ -112,9 +114,9 @@ async fn a_server_that_dies_for_want_of_a_variable_is_told_of_with_its_name_and_
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     let server = format!("[servers.s]\ncommand = \"sh\"\nargs = [{script:?}]\n");
-    let said = run(server.clone());
-    assert!(said.contains("it was not given: MY_API_KEY, "), "{said}");
-    assert!(said.contains("inherit_env = true") && !said.contains("s3cret"), "{said}");
-    let said = run(format!("{server}inherit_env = true\n"));
-    assert!(said.contains("exited with code 3") && !said.contains("not given"), "{said}");
+    let log = run(server.clone());
+    assert!(log.contains("withheld environment variables: MY_API_KEY, "), "{log}");
+    assert!(log.contains("inherit_env = true") && !log.contains("s3cret"), "{log}");
+    let log = run(format!("{server}inherit_env = true\n"));
+    assert!(log.contains("exited with code 3") && !log.contains("withheld"), "{log}");
 }

@@ -1,5 +1,5 @@
-//! Servers that keep a verb waiting, or die; and Ctrl-C meanwhile: the server hears of it, the exit code tells of it, and a
-//! second one ends at once.
+//! Servers that block a command, or die, and Ctrl-C meanwhile: the server is notified, the exit
+//! code shows it, and a second Ctrl-C ends the command immediately.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use toolyard_testkit::probe;
 
 use super::{TOOLYARD, processes};
 
-/// A legacy server in a few lines of shell with one tool, `go`, which does this when it is called. Everything that it hears
-/// is in the file `heard` beside it.
+/// A legacy server in a few lines of shell with one tool, `go`, which runs this script when it is
+/// called. It records everything that it receives in the file `heard` next to it.
 fn server(scratch: &Scratch, name: &str, on_call: &str) -> String {
-    let heard = scratch.path("heard").display().to_string();
+    let received = scratch.path("heard").display().to_string();
     let text = r#"answer() { echo "{\"jsonrpc\":\"2.0\",\"id\":$id,$1}"; }
 while read -r line; do
 echo "$line" >> "HEARD"
@@ -31,7 +31,7 @@ case "$line" in
 esac
 done
 "#;
-    scratch.file(name, &text.replace("HEARD", &heard).replace("ON_CALL", on_call))
+    scratch.file(name, &text.replace("HEARD", &received).replace("ON_CALL", on_call))
 }
 
 #[tokio::test]
@@ -39,17 +39,17 @@ async fn ctrl_c_cancels_the_call_at_a_server_that_was_started() {
     let scratch = Scratch::new();
     let script = server(&scratch, "waits.sh", ":");
     let (mut process, _stdin, _stdout) = Process::start(TOOLYARD, &["call", "go", "--", "sh", &script]);
-    let heard = || std::fs::read_to_string(scratch.path("heard")).unwrap_or_default();
+    let received = || std::fs::read_to_string(scratch.path("heard")).unwrap_or_default();
     let called = async {
-        while !heard().contains("tools/call") {
+        while !received().contains("tools/call") {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     within_timeout("the call", called).await;
     process.signal(Signal::Interrupt);
     assert_eq!(process.exit().await, Some(130));
-    assert_eq!(process.stderr(), "toolyard: mcp__waits__go was cancelled\n");
-    let last = heard().lines().last().unwrap_or_default().to_owned();
+    assert_eq!(process.stderr(), "error: `mcp__waits__go` was cancelled\n");
+    let last = received().lines().last().unwrap_or_default().to_owned();
     assert!(last.contains("\"notifications/cancelled\""), "{last}");
 }
 
@@ -104,7 +104,7 @@ async fn ctrl_c_while_a_server_starts_ends_with_130_and_leaves_nothing_behind() 
 #[tokio::test]
 async fn a_second_ctrl_c_ends_at_once() {
     let scratch = Scratch::new();
-    // It neither answers nor ends when it is told to.
+    // The server neither answers nor ends on request.
     let script = scratch.file("stubborn.sh", "trap '' TERM\nwhile :; do read line || sleep 60; done\n");
     let (mut process, _stdin, _stdout) = Process::start(TOOLYARD, &["list", "--", "sh", &script]);
     has_started(&script).await;
@@ -126,7 +126,8 @@ async fn a_server_that_dies_in_the_middle_of_a_call_is_told_with_its_last_words(
     insta::assert_snapshot!(process.stderr());
 }
 
-/// Starting takes this server longer than it takes to suspect that it is of the legacy era, which it refuses to be.
+/// A server that takes longer to start than the timeout after which the client tries the legacy
+/// era, which the server refuses.
 #[tokio::test]
 async fn a_modern_server_that_is_slow_to_start_is_not_taken_for_a_legacy_one() {
     let scratch = Scratch::new();
@@ -151,7 +152,7 @@ done
     assert_eq!(listed, "mcp__slow__go\t\n");
 }
 
-/// The server, its keeper, and the verb itself are there.
+/// Waits until the server, its keeper and the command itself are running.
 async fn has_started(script: &str) {
     let started = async {
         while processes(script) < 3 {

@@ -1,10 +1,10 @@
-//! `toolyard keeper`, which this program starts beside every server that it starts.
+//! `toolyard keeper`, which this program starts for every server process.
 
 use std::process::{Command, Output};
 
 use super::TOOLYARD;
 
-/// A keeper of ours that keeps a program.
+/// Runs a keeper that watches this process.
 fn keep(program: &[&str]) -> Output {
     let watch = std::process::id().to_string();
     Command::new(TOOLYARD).args(["keeper", "--watch", &watch, "--"]).args(program).output().unwrap()
@@ -22,12 +22,12 @@ fn a_kept_program_has_our_streams_and_its_exit_code_is_ours() {
 fn what_cannot_be_started_is_named() {
     let done = keep(&["/no/such/program"]);
     assert_eq!(done.status.code(), Some(127));
-    let why = "toolyard: cannot start /no/such/program: No such file or directory (os error 2)\n";
+    let why = "error: cannot start /no/such/program: No such file or directory (os error 2)\n";
     assert_eq!(String::from_utf8(done.stderr).unwrap(), why);
 }
 
 #[test]
-fn nothing_is_kept_for_somebody_else() {
+fn the_keeper_ends_unless_its_parent_is_the_watched_process() {
     let done =
         Command::new(TOOLYARD).args(["keeper", "--watch", "1", "--", "sleep", "1000"]).output().unwrap();
     assert_eq!(done.status.code(), Some(128 + 15));

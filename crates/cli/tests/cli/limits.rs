@@ -1,4 +1,4 @@
-//! What one client of the real binary may cost the others: memory and connections.
+//! How much memory and how many connections one client of the real binary may take from the others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use toolyard_testkit::harness::{Scratch, Server, within_timeout};
 
 use super::access::{make, serve};
 
-/// A yard with the tokens of two principals.
+/// Starts a yard with the tokens of two principals.
 async fn with_tokens(scratch: &Scratch, more: &str) -> (Arc<Server>, [String; 2]) {
     let mut config = format!("demo = true\n{more}\n");
     let mut tokens = Vec::new();
@@ -28,7 +28,7 @@ async fn add(server: &Server, bearer: &str) -> (u16, Option<String>) {
     (answer.status, answer.header("retry-after").map(str::to_owned))
 }
 
-/// Opens sessions that stay open.
+/// Opens sessions and keeps them open.
 async fn open_sessions(server: &Server, bearer: &str) {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -47,7 +47,7 @@ async fn above_the_memory_mark_the_heaviest_principal_is_refused_and_a_light_one
     let used = server.process().await.megabytes() * 1024 * 1024;
     server.process().await.kill().await;
 
-    // A process that does the same is above this mark, and far below a third above it.
+    // The same work takes a process above this mark, but far below a third above it.
     let mark = used / 100 * 90;
     let (server, [heavy, light]) =
         with_tokens(&scratch, &format!("[limits]\nmemory_mark_bytes = {mark}")).await;
@@ -68,7 +68,7 @@ async fn above_the_memory_mark_the_heaviest_principal_is_refused_and_a_light_one
 }
 
 #[tokio::test]
-async fn hundreds_of_idle_connections_keep_nobody_out() {
+async fn hundreds_of_idle_connections_do_not_block_new_clients() {
     let scratch = Scratch::new();
     let limits = "[connections]\ntotal = 150\nunauthenticated = 100\nunauthenticated_per_address = 100";
     let (server, [known, _]) = with_tokens(&scratch, limits).await;
@@ -80,9 +80,9 @@ async fn hundreds_of_idle_connections_keep_nobody_out() {
             assert_eq!(add(&server, &known).await.0, 200, "beside {number}");
         }
     }
-    let read = within_timeout("the oldest is closed", idle[0].read(&mut [0; 1])).await;
+    let read = within_timeout("the oldest connection to close", idle[0].read(&mut [0; 1])).await;
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
-    // The newest are still open; only what is in the way goes.
+    // The newest are still open. Only as many connections as needed are closed.
     let newest = idle.last_mut().unwrap();
     let open = tokio::time::timeout(Duration::from_millis(50), newest.read(&mut [0; 1])).await;
     assert!(open.is_err(), "{open:?}");

@@ -1,5 +1,5 @@
-//! Many callers at once, over REST: what they saw, what the yard counted, and what reached the server behind it are the
-//! same numbers, to the last call.
+//! Many concurrent callers over REST: the numbers that the callers saw, the yard counted and the
+//! server received match to the last call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::{SERVE, TOOLYARD};
 const CALLERS: usize = 64;
 const CALLS: usize = 20;
 const PRIORITIES: [&str; 3] = ["low", "normal", "high"];
-/// The names of the tokens, with the calls in a second and the burst that each is allowed.
+/// The names of the tokens, with the rate per second and the burst of each.
 const TOKENS: [(&str, Option<(f64, f64)>); 3] =
     [("free", None), ("roomy", Some((50.0, 100.0))), ("tight", Some((1.0, 10.0)))];
 
-/// The number of calls by status code, or by the way they ended according to `/metrics`.
+/// The number of calls by status code, or by outcome according to `/metrics`.
 type Counts<K> = BTreeMap<K, usize>;
 
-/// The calls of one tool that `/metrics` tells of, once none is in flight.
+/// Returns the calls of one tool in `/metrics`, once none is in flight.
 async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<(String, String)> {
     let header = token.map(|token| format!("Bearer {token}"));
     let headers: Vec<(&str, &str)> = header.iter().map(|header| ("authorization", header.as_str())).collect();
@@ -45,10 +45,10 @@ async fn counted(server: &Server, token: Option<&str>, tool: &str) -> Counts<(St
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("calls are in flight for ever");
+    panic!("calls stay in flight");
 }
 
-/// Makes the calls of one caller, one after the other; the answers by their status.
+/// Makes the calls of one caller in sequence. Returns the number of answers by status.
 async fn call_again_and_again(server: Arc<Server>, token: String, priority: &'static str) -> Counts<u16> {
     let token = format!("Bearer {token}");
     let mut seen = Counts::new();
@@ -116,8 +116,9 @@ async fn counts_of_64_callers_with_three_tokens_add_up_exactly() {
             }
         }
     }
-    assert!(seen[2].contains_key(&429), "nobody was refused: {seen:?}");
-    // What the yard counted, and what the server behind it did: no refused call reached it, and none was made twice.
+    assert!(seen[2].contains_key(&429), "no call was refused: {seen:?}");
+    // What the yard counted, and what the server received: no refused call reached it, and no call
+    // was made twice.
     let at_the_yard = counted(&server, Some(&watcher), "mcp__inner__add").await;
     let end = |end: &str, error: &str| (end.to_owned(), error.to_owned());
     let expected =

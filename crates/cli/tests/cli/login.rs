@@ -1,4 +1,5 @@
-//! A server that wants a login: what every verb says of it before, between and after, and how a login goes.
+//! A server that requires a login: what every command prints before and after the login, and the
+//! login itself.
 
 use std::process::Stdio;
 
@@ -17,11 +18,11 @@ fn toolyard(scratch: &Scratch, words: &str) -> Command {
     command
 }
 
-/// The exit code, and everything that was said.
-async fn says(scratch: &Scratch, words: &str) -> (Option<i32>, String) {
+/// Runs a command. Returns the exit code and all output.
+async fn run(scratch: &Scratch, words: &str) -> (Option<i32>, String) {
     let done = within_timeout(words, toolyard(scratch, words).output()).await.unwrap();
-    let said = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    (done.status.code(), said)
+    let output = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    (done.status.code(), output)
 }
 
 #[tokio::test]
@@ -32,51 +33,51 @@ async fn a_server_that_wants_a_login_is_exit_code_3_until_there_is_one() {
     for words in
         ["list", "list tools locked", "inspect read", "call read", "call mcp__locked__read", "search x"]
     {
-        let (code, said) = says(&scratch, words).await;
-        assert_eq!(code, Some(3), "{words}: {said}");
-        assert!(said.contains("locked wants to know who you are"), "{words}: {said}");
-        assert!(said.contains("toolyard login locked"), "{words}: {said}");
+        let (code, output) = run(&scratch, words).await;
+        assert_eq!(code, Some(3), "{words}: {output}");
+        assert!(output.contains("server `locked` requires authentication"), "{words}: {output}");
+        assert!(output.contains("toolyard login locked"), "{words}: {output}");
     }
-    let (code, said) = says(&scratch, &format!("call read --url {}/mcp", authority.url)).await;
-    assert_eq!(code, Some(3), "{said}");
+    let (code, output) = run(&scratch, &format!("call read --url {}/mcp", authority.url)).await;
+    assert_eq!(code, Some(3), "{output}");
     let url = format!("{}/mcp", authority.url);
     let nameless = format!(
-        "toolyard: 127.0.0.1 wants to know who you are: it wants somebody to log in\n  `toolyard add NAME {url}`, then \
-         `toolyard login NAME`; or say a token with --header \"Authorization: Bearer TOKEN\"\n"
+        "error: server `127.0.0.1` requires authentication: the server requires a login\n  hint: run `toolyard add NAME {url}` \
+         and `toolyard login NAME`, or pass a token with --header \"Authorization: Bearer TOKEN\"\n"
     );
-    assert_eq!(said, nameless);
-    let (code, said) = says(&scratch, "list servers").await;
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(output, nameless);
+    let (code, output) = run(&scratch, "list servers").await;
+    assert_eq!(code, Some(0), "{output}");
 
     let mut login = toolyard(&scratch, "login locked --no-browser");
     let mut login = login.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let address = loop {
         let line =
-            within_timeout("the address", lines.next_line()).await.unwrap().expect("the address is told");
+            within_timeout("the address", lines.next_line()).await.unwrap().expect("the address is printed");
         if let Some(address) = line.trim().strip_prefix("http") {
             break format!("http{address}");
         }
     };
-    // Somebody may have chosen the provider already, which is just as well.
+    // The provider may have been selected already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // What a browser would do; it is led back to the one who logs in.
+    // What a browser would do. It is redirected to the login process.
     let done = within_timeout("the browser", reqwest::get(address)).await.unwrap();
     assert!(done.status().is_success(), "{done:?}");
     assert_eq!(within_timeout("the login", login.wait()).await.unwrap().code(), Some(0));
-    let mut said = String::new();
-    login.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
-    assert_eq!(said, "logged in to locked\n");
+    let mut output = String::new();
+    login.stdout.take().unwrap().read_to_string(&mut output).await.unwrap();
+    assert_eq!(output, "logged in to locked\n");
 
-    let (code, said) = says(&scratch, "list").await;
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("mcp__locked__read"), "{said}");
-    assert_eq!(says(&scratch, "call read").await.0, Some(0));
+    let (code, output) = run(&scratch, "list").await;
+    assert_eq!(code, Some(0), "{output}");
+    assert!(output.contains("mcp__locked__read"), "{output}");
+    assert_eq!(run(&scratch, "call read").await.0, Some(0));
 
-    let (code, said) = says(&scratch, "logout locked").await;
-    assert_eq!((code, said.as_str()), (Some(0), "logged out of locked\n"));
+    let (code, output) = run(&scratch, "logout locked").await;
+    assert_eq!((code, output.as_str()), (Some(0), "logged out of locked\n"));
     authority.revoke();
-    assert_eq!(says(&scratch, "list").await.0, Some(3));
+    assert_eq!(run(&scratch, "list").await.0, Some(3));
 }
 
 #[tokio::test]
@@ -86,9 +87,9 @@ async fn a_server_that_has_no_login_wants_a_token_and_says_how_it_is_given() {
     let url = format!("http://{}/mcp", yard.address);
     let scratch = Scratch::new();
     scratch.file("demo.toml", "demo = true\n");
-    let nameless = "toolyard: 127.0.0.1 wants to know who you are: it wants a token\n  \
-                    say it with --header \"Authorization: Bearer TOKEN\"\n";
-    assert_eq!(says(&scratch, &format!("list --url {url}")).await, (Some(3), nameless.to_owned()));
+    let nameless = "error: server `127.0.0.1` requires authentication: the server requires a token\n  \
+                    hint: pass it with --header \"Authorization: Bearer TOKEN\"\n";
+    assert_eq!(run(&scratch, &format!("list --url {url}")).await, (Some(3), nameless.to_owned()));
     let mut call = toolyard(&scratch, &format!("call add a=2 b=3 --url {url}"));
     let call = call.args(["--header", &format!("Authorization: Bearer {token}")]).output();
     let done = within_timeout("the call", call).await.unwrap();
@@ -96,23 +97,23 @@ async fn a_server_that_has_no_login_wants_a_token_and_says_how_it_is_given() {
         (done.status.code(), String::from_utf8(done.stdout).unwrap().as_str()),
         (Some(0), "{\"sum\":5.0}\n")
     );
-    // What it does not accept is not asked for again.
+    // Rejected credentials do not lead to another prompt.
     let mut wrong = toolyard(&scratch, &format!("list --url {url}"));
     let done = within_timeout("the list", wrong.args(["--header", "Authorization: Bearer x"]).output())
         .await
         .unwrap();
-    let said = "toolyard: 127.0.0.1 wants to know who you are: it does not accept what --header says\n  \
-                see whether the token is right, and has not expired\n";
-    assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(3), said));
+    let output = "error: server `127.0.0.1` requires authentication: the server rejected the credentials from --header\n  \
+                  hint: check that the token is valid and has not expired\n";
+    assert_eq!((done.status.code(), String::from_utf8(done.stderr).unwrap().as_str()), (Some(3), output));
 
     scratch.file("toolyard.toml", &format!("[servers.locked]\nurl = \"{url}\"\n"));
-    let named = "toolyard: locked wants to know who you are: it wants a token\n  \
-                 name it with bearer_token_env_var or headers under [servers.locked]\n";
-    assert_eq!(says(&scratch, "list").await, (Some(3), named.to_owned()));
-    let (code, said) = says(&scratch, "doctor").await;
-    let finding = "FAIL authorisation locked: it wants to know who you are: it wants a token\n     \
-                   fix: name it with bearer_token_env_var or headers under [servers.locked]\n";
-    assert!(code == Some(3) && said.contains(finding), "{said}");
-    let (code, said) = says(&scratch, "login locked").await;
-    assert!(code == Some(3) && said.contains("name it with bearer_token_env_var"), "{said}");
+    let named = "error: server `locked` requires authentication: the server requires a token\n  \
+                 hint: set bearer_token_env_var or headers under [servers.locked]\n";
+    assert_eq!(run(&scratch, "list").await, (Some(3), named.to_owned()));
+    let (code, output) = run(&scratch, "doctor").await;
+    let finding = "FAIL authorization locked: requires authentication: the server requires a token\n     \
+                   fix: set bearer_token_env_var or headers under [servers.locked]\n";
+    assert!(code == Some(3) && output.contains(finding), "{output}");
+    let (code, output) = run(&scratch, "login locked").await;
+    assert!(code == Some(3) && output.contains("set `bearer_token_env_var`"), "{output}");
 }

@@ -24,7 +24,7 @@ paths:
         "200": {description: a pet, content: {application/json: {schema: {type: array, items: {}}}}}
 "#;
 
-/// Answers every request with a list of its first line.
+/// Answers every request with a list that contains its first line.
 pub(super) fn echo() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -41,7 +41,7 @@ pub(super) fn echo() -> String {
     url
 }
 
-/// A yard that was started with the document, and the folder that it is in.
+/// Starts a yard with the document. Returns it with the folder of the document.
 async fn serving(options: &[&str]) -> (Arc<Server>, Scratch) {
     let scratch = Scratch::new();
     std::fs::write(scratch.path("pets.yaml"), DOCUMENT).unwrap();
@@ -60,7 +60,7 @@ async fn a_document_is_served_without_a_configuration() {
     let tools = tools["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
     let tools: Vec<&str> = tools.collect();
     let expected = ["inspect_tool", "search_tools", "execute_program", "mcp__pets__get_pet"];
-    assert_eq!(tools, expected, "the demo yard is not there");
+    assert_eq!(tools, expected, "the demo yard is not served");
 }
 
 #[tokio::test]
@@ -70,20 +70,20 @@ async fn what_a_document_in_a_file_says_of_this_machine_is_not_called() {
     assert_eq!(answer.status, 502);
     assert_eq!(
         answer.json()["error"]["message"],
-        "get_pet is not called: the document names http://localhost:1, which is this machine, a private network or the like"
+        "`get_pet` cannot be called: the document points to http://localhost:1, which is not a public address"
     );
-    // Whoever started it was told before anybody called.
-    let told = "some tools cannot be called: the document names http://localhost:1, which is this machine, a private \
-                network or the like; if that is meant, name the host in allow_hosts or base_url of this server, or say \
-                --base-url";
+    // The warning was logged before any call.
+    let warning = "some tools cannot be called: the document points to http://localhost:1, which is not a public \
+                address; if you trust this host, add it to `allow_hosts` of this server, set `base_url`, or pass \
+                `--base-url`";
     within_timeout("the warning", async {
-        while !server.process().await.stderr().contains(told) {
+        while !server.process().await.stderr().contains(warning) {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     })
     .await;
     let pets = server.get("/mcp/servers").await.json();
-    assert_eq!(pets["servers"][1]["warnings"], json!([told]), "{pets}");
+    assert_eq!(pets["servers"][1]["warnings"], json!([warning]), "{pets}");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Programs over tools, used as an assistant would: the examples of the document that defines them, word for word, and who
-//! may do what.
+//! Programs over tools, used like an assistant would: the examples of the specification, word for
+//! word, and permissions.
 
 mod document;
 mod places;
@@ -23,7 +23,8 @@ struct Upstreams {
     _turn: MutexGuard<'static, ()>,
 }
 
-/// One after the other: every yard attacks its own sandbox before the first program, which keeps a small machine busy.
+/// Runs the tests in sequence: every yard probes its own sandbox before the first program, which
+/// keeps a small machine busy.
 pub(super) static TURN: Mutex<()> = Mutex::const_new(());
 
 impl Upstreams {
@@ -47,7 +48,7 @@ impl Upstreams {
         Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none", "--config", &self.config]].concat()).await
     }
 
-    /// A client of the three tools.
+    /// Starts a client of the three tools.
     async fn client(&self, over: Over, version: Version) -> Client {
         match over {
             Over::Http => Client::join(&self.serve().await.with_path("/programs/mcp"), version).await,
@@ -61,13 +62,13 @@ impl Upstreams {
     }
 }
 
-/// The texts of an answer, and whether it says that it failed.
+/// Returns the texts of an answer, and whether it is an error.
 fn texts(result: &Value) -> (Vec<&str>, bool) {
     let blocks = result["content"].as_array().unwrap();
     (blocks.iter().map(|block| block["text"].as_str().unwrap()).collect(), result["isError"] == true)
 }
 
-/// Runs a script, and gives back the one text that comes of it.
+/// Runs a script and returns the one text of its result.
 async fn executed(client: &mut Client, code: &str) -> (String, bool) {
     let answer = client.call("execute_program", json!({"code": code})).await.answer;
     let (texts, failed) = texts(answer.result());

@@ -1,4 +1,4 @@
-//! The recipe of docs/access.md, run by a shell as it stands there. Only the port is another one.
+//! Runs the recipe of docs/tasks/give-a-team-access.md in a shell, unchanged except for the port.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,18 +9,18 @@ use toolyard_testkit::harness::{PATIENCE, Scratch};
 use super::TOOLYARD;
 
 const HEADING: &str = "\n## Recipe: a token for one server and two tools\n";
-/// What the script prints behind each command, so that its output is known.
+/// What the script prints after each command, to delimit its output.
 const END: &str = "-- end of one command --";
 
-/// A command of the document, and what the document says that it prints.
+/// A command of the document, and its documented output.
 #[derive(Debug, PartialEq, Eq)]
 struct Step {
     command: String,
     output: String,
 }
 
-/// The commands in the `console` blocks of a text: lines that begin with `$ `, with the lines of a here-document or behind
-/// a backslash. Everything else is output.
+/// Returns the commands in the `console` blocks of a text: lines that begin with `$ `, including
+/// here-documents and lines continued with a backslash. Everything else is output.
 fn steps(text: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let (mut inside, mut until) = (false, None::<&str>);
@@ -58,9 +58,10 @@ fn free_port() -> u16 {
 
 #[tokio::test]
 async fn the_recipe_for_a_limited_token_does_what_it_says() {
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/access.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tasks/give-a-team-access.md");
     let document = std::fs::read_to_string(document).unwrap();
-    let (_, recipe) = document.split_once(HEADING).expect("the recipe is in docs/access.md");
+    let (_, recipe) =
+        document.split_once(HEADING).expect("the recipe is in docs/tasks/give-a-team-access.md");
     let recipe = recipe.split("\n## ").next().unwrap();
     let refusals = recipe.lines().filter(|line| line.starts_with("$ : ")).count();
     assert!(refusals >= 6, "{refusals} refusals");
@@ -70,7 +71,8 @@ async fn the_recipe_for_a_limited_token_does_what_it_says() {
 
     let scratch = Scratch::new();
     let programs = Path::new(TOOLYARD).parent().unwrap().display();
-    // Both outputs in one, as on a terminal; and nothing is left running if a command fails.
+    // Standard output and standard error are merged as on a terminal. The trap ends the server even
+    // if a command fails.
     let mut script = format!("exec 2>&1\nPATH='{programs}':$PATH\ntrap 'kill $! 2> /dev/null' EXIT\n");
     for step in &steps {
         script.push_str(&step.command);
@@ -83,17 +85,19 @@ async fn the_recipe_for_a_limited_token_does_what_it_says() {
     shell.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
     let ran = tokio::time::timeout(3 * PATIENCE, shell.output()).await;
     let log = std::fs::read_to_string(scratch.path("serve.log")).unwrap_or_default();
-    let ran = ran.unwrap_or_else(|_| panic!("the recipe does not end; the server says: {log}")).unwrap();
-    let said = String::from_utf8(ran.stdout).unwrap();
-    let outputs = said.split(END).map(|output| output.trim_start_matches('\n'));
-    let told = |step: &Step, output: &str| format!("$ {}{}\n", step.command, output.trim_end_matches('\n'));
-    let expected: Vec<String> = steps.iter().map(|step| told(step, &step.output)).collect();
-    let happened: Vec<String> = steps.iter().zip(outputs).map(|(step, output)| told(step, output)).collect();
-    assert_eq!(happened.join(""), expected.join(""), "the server says: {log}");
+    let ran = ran.unwrap_or_else(|_| panic!("the recipe does not end; log of the server: {log}")).unwrap();
+    let output = String::from_utf8(ran.stdout).unwrap();
+    let outputs = output.split(END).map(|output| output.trim_start_matches('\n'));
+    let transcript =
+        |step: &Step, output: &str| format!("$ {}{}\n", step.command, output.trim_end_matches('\n'));
+    let expected: Vec<String> = steps.iter().map(|step| transcript(step, &step.output)).collect();
+    let happened: Vec<String> =
+        steps.iter().zip(outputs).map(|(step, output)| transcript(step, output)).collect();
+    assert_eq!(happened.join(""), expected.join(""), "log of the server: {log}");
 }
 
 #[test]
-fn commands_are_told_from_what_they_print() {
+fn commands_are_distinguished_from_their_output() {
     let text = "$ not in a block\n```console\n$ cat <<'END'\n$ inside\nEND\nout\n$ a \\\n  b\n```\n```toml\n$ x\n```\n";
     let step = |command: &str, output: &str| Step { command: command.to_owned(), output: output.to_owned() };
     assert_eq!(steps(text), [step("cat <<'END'\n$ inside\nEND\n", "out\n"), step("a \\\n  b\n", "")]);

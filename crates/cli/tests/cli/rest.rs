@@ -33,7 +33,7 @@ async fn the_demo_yard_is_served_over_plain_http() {
     assert_eq!((&swatch["type"], &swatch["mimeType"]), (&json!("image"), &json!("image/png")));
     let telling =
         server.listen("/mcp/tools/count_down/execute", &json!({"params": {"from": 3, "delay_ms": 1}})).await;
-    let names: Vec<String> = telling.all().await.into_iter().map(|told| told.name).collect();
+    let names: Vec<String> = telling.all().await.into_iter().map(|event| event.name).collect();
     assert_eq!(names, ["progress", "progress", "progress", "result"]);
     assert_eq!(server.execute("ask_name", json!({})).await.status, 501);
 }
@@ -73,7 +73,7 @@ async fn a_yard_behind_it_and_permissions_of_the_configuration() {
     assert_eq!(servers["servers"].as_array().unwrap().len(), 3);
 }
 
-/// A yard with the demo yard behind it, over stdio.
+/// Starts a yard with the demo yard behind it, over stdio.
 async fn serve_in_front(scratch: &Scratch, config: &str, of_server: &str) -> Arc<Server> {
     let demo = scratch.file("demo.toml", "demo = true\n");
     let server = format!(
@@ -88,7 +88,7 @@ async fn permissions_of_a_tool_survive_a_second_yard_and_can_only_be_added_to() 
     for (held, of_server, add, report) in [
         ("[]", "", 200, 403),
         ("[\"admin\"]", "", 200, 200),
-        // The configuration asks for more than the server does, and the server cannot take that away.
+        // The configuration requires more than the server does, and the server cannot relax it.
         ("[\"admin\"]", "permissions = [\"staff\"]\n", 403, 403),
         ("[\"staff\"]", "permissions = [\"staff\"]\n", 200, 403),
         ("[\"admin\", \"staff\"]", "permissions = [\"staff\"]\n", 200, 200),
@@ -127,15 +127,15 @@ async fn every_version_of_a_tool_can_be_asked_for_also_through_a_second_yard() {
         assert!(newest.text.contains(r#""one""#), "{}", newest.text);
         let old = words(server, tool, "1.0.0").await;
         assert_eq!((old.status, &old.json()["result"]), (200, &json!("2 words")), "{}", old.text);
-        let told = (old.header("deprecation"), old.header("x-tool-successor-version"));
-        assert_eq!(told, (Some("true"), Some("2.0.0")));
+        let headers = (old.header("deprecation"), old.header("x-tool-successor-version"));
+        assert_eq!(headers, (Some("true"), Some("2.0.0")));
         assert_eq!(old.json().get("chunks"), None);
         let none = words(server, tool, "3.0.0").await;
         assert_eq!(none.refusal(), (404, "TOOL_NOT_FOUND".to_owned()));
         let suggestion = none.json()["error"]["details"]["suggestion"].clone();
-        assert_eq!(suggestion, "there are the versions 2.0.0, 1.0.0");
+        assert_eq!(suggestion, "use one of the versions 2.0.0, 1.0.0");
     }
-    // Over MCP it is asked for in `_meta`.
+    // Over MCP, the version is requested in `_meta`.
     let mut client = Client::join(&front, Version::V2025_11_25).await;
     let call = |version: &str| {
         json!({"name": "mcp__inner__stream_words", "arguments": {"text": "one two"},
@@ -159,7 +159,7 @@ async fn metadata_of_a_tool_survives_a_second_yard() {
     }
 }
 
-/// A yard with this configuration, open to everybody on this machine.
+/// Starts a yard with this configuration and without authentication.
 async fn serve(scratch: &Scratch, config: &str) -> Arc<Server> {
     let config = scratch.file("toolyard.toml", config);
     Server::start(TOOLYARD, &[&SERVE[..], &["--auth", "none", "--config", &config]].concat()).await
@@ -189,8 +189,8 @@ async fn results_that_break_their_promise_are_told_or_refused_as_configured() {
         let config = format!("check_results = \"{mode}\"\n[servers.odd]\nurl = \"{}\"\n", odd.url);
         let answer = serve(&scratch, &config).await.execute("mcp__odd__wrong", json!({})).await;
         assert_eq!(answer.status, status, "{mode}: {}", answer.text);
-        let told = answer.json()["metadata"]["resultViolations"].clone();
-        assert_eq!(told.is_array(), mode == "warn", "{mode}: {}", answer.text);
+        let violations = answer.json()["metadata"]["resultViolations"].clone();
+        assert_eq!(violations.is_array(), mode == "warn", "{mode}: {}", answer.text);
         if status == 200 {
             assert_eq!(answer.json()["result"], json!({"n": "one"}), "{mode}");
         }
@@ -222,7 +222,7 @@ async fn a_server_that_a_caller_is_not_shown_is_not_there_for_them() {
         let headers = [("authorization", token.as_str()), ("content-type", "application/json")];
         server.request(method, path, &headers, b"{}").await.read_body().await
     };
-    // Until it has started, nobody knows what it offers.
+    // Until the server has started, its tools are unknown.
     while as_who("all", "GET", "/ready").await.status != 200 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -257,16 +257,16 @@ async fn pages_of_configured_origins_may_use_it_and_no_others() {
     };
     let app = Some("https://app.example".to_owned());
     let headers = Some("authorization,x-custom".to_owned());
-    // A browser asks without a token, and is told what the page may do.
+    // A browser sends the preflight request without a token and learns what the page may do.
     assert_eq!(asks("OPTIONS", "https://app.example").await, (204, app.clone(), headers));
-    // The page itself needs one, and may read that it does.
+    // The page itself needs a token, and may read the refusal.
     assert_eq!(asks("POST", "https://app.example").await, (401, app, None));
     assert_eq!(asks("OPTIONS", "https://evil.example").await, (403, None, None));
-    // A page of this machine that nobody named is no stranger, but its browser is promised nothing.
+    // A local page that is not configured is not rejected, but its browser gets no CORS headers.
     assert_eq!(asks("OPTIONS", "http://localhost:3000").await, (401, None, None));
 }
 
-/// The tools of the protocol's own examples, as a server that the shipped binary connects to.
+/// The tools of the specification's examples, as a server for the shipped binary.
 async fn examples() -> (String, tokio_util::task::AbortOnDropHandle<()>) {
     let settings = toolyard_serve::ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),

@@ -1,4 +1,5 @@
-//! Sessions of clients with a server that keeps state: the command with a small legacy server in Python behind it.
+//! Client sessions with a stateful server: the command with a small legacy server in Python behind
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use toolyard_testkit::harness::{Client, Scratch, Server, Socket, Version, until_
 
 use super::{TOOLYARD, processes};
 
-/// A legacy server that counts its calls in this process.
+/// A legacy server that counts its calls in its process.
 const COUNTER: &str = r#"
 import json, sys
 count = 0
@@ -60,7 +61,7 @@ impl Yard {
         Socket::connect(&self.server.address, self.server.token.as_deref().unwrap()).await
     }
 
-    /// How many sessions there are with the server: each is a process, beside its keeper.
+    /// Returns how many sessions there are with the server. Each is a process next to its keeper.
     fn sessions(&self) -> usize {
         processes(&self.script).div_ceil(2)
     }
@@ -70,7 +71,7 @@ impl Yard {
     }
 }
 
-/// Calls as the page does, which gives every call a label of its own.
+/// Calls like the page does, which labels every call differently.
 async fn count(tab: &mut Socket, label: &str) -> Value {
     let words = json!({
         "tool": "mcp__counter__count", "arguments": {}, "session_id": format!("page-{label}"),

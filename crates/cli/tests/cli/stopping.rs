@@ -1,4 +1,4 @@
-//! Stopping: a call in flight is answered first, unless somebody insists.
+//! Stopping: a call in flight is answered first, unless a second signal arrives.
 
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -13,7 +13,7 @@ async fn start(over: Over, version: Version) -> Client {
     }
 }
 
-/// The server process, whatever it is talked to over.
+/// Returns the server process, regardless of the transport.
 async fn process(client: &Client) -> tokio::sync::MutexGuard<'_, Process> {
     match client.over {
         Over::Stdio => client.line().process().await,
@@ -21,7 +21,7 @@ async fn process(client: &Client) -> tokio::sync::MutexGuard<'_, Process> {
     }
 }
 
-/// A count down that has begun.
+/// A countdown that has started.
 async fn counting(client: &mut Client, arguments: Value) -> Call {
     let mut call = client.begin_watched_call("count_down", arguments, "t").await;
     assert_eq!(call.next().await.unwrap().method(), Some("notifications/progress"));
@@ -54,7 +54,8 @@ async fn a_second_signal_ends_it_at_once() {
             process(&client).await.signal(signal);
             match over {
                 Over::Http => refused(&client.server().address).await,
-                // Nothing tells that the signal was seen; what is said two numbers later was said after it.
+                // The server does not announce that it received the signal. Two numbers later it
+                // certainly has.
                 Over::Stdio => {
                     call.next().await.unwrap();
                     call.next().await.unwrap();
@@ -93,7 +94,7 @@ async fn without_calls_it_ends_at_once() {
     }
 }
 
-/// Waits until nobody listens there any more.
+/// Waits until the listener is closed.
 async fn refused(address: &str) {
     let closed = async { while TcpStream::connect(address).await.is_ok() {} };
     within_timeout("the listener to close", closed).await;

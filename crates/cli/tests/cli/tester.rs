@@ -1,5 +1,5 @@
-//! The nine tools that test other servers, used as an assistant would: every answer is held against the return schema of
-//! the document that defines them.
+//! The nine tools that test other servers, used like an assistant would. Every answer is validated
+//! against the return schema of the specification.
 
 mod arguments;
 mod breaking;
@@ -20,10 +20,10 @@ use toolyard_testkit::harness::{Client, Line, Scratch, Server, Version};
 
 use super::{SERVE, TOOLYARD};
 
-/// Short times, so that a server that hangs is given up while somebody waits.
+/// Short timeouts, so that tests of servers that hang do not take long.
 const QUICK: &str = "[tester]\nconnect_timeout = \"2s\"\ncall_timeout = \"1s\"\n";
 
-/// The JSON blocks of the document that defines the tools.
+/// Returns the JSON blocks of the specification.
 fn document() -> Value {
     serde_json::from_str(include_str!("../../../../tests/data/spec/tester-tools.json")).unwrap()
 }
@@ -37,12 +37,12 @@ struct Tester {
 }
 
 impl Tester {
-    /// Over stdio, with short times.
+    /// Starts over stdio, with short timeouts.
     async fn start() -> Self {
         Self::with(QUICK).await
     }
 
-    /// Over stdio, with this configuration.
+    /// Starts over stdio, with this configuration.
     async fn with(config: &str) -> Self {
         let scratch = Scratch::new();
         let config = scratch.file("toolyard.toml", config);
@@ -52,7 +52,7 @@ impl Tester {
         Self { _scratch: Some(scratch), ..Self::of(client) }
     }
 
-    /// Over HTTP.
+    /// Starts over HTTP.
     async fn join(server: &Arc<Server>, version: Version) -> Self {
         Self::of(Client::join(&server.with_path("/tester/mcp"), version).await)
     }
@@ -69,7 +69,7 @@ impl Tester {
         Self { client, returns: returns.collect(), types, _scratch: None }
     }
 
-    /// Uses a tool; what it answers is what the document promises.
+    /// Uses a tool. The answer must match the specification.
     async fn uses(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.client.call(tool, &arguments).await.answer;
         self.checked(tool, answer.result())
@@ -78,7 +78,11 @@ impl Tester {
     fn checked(&self, tool: &str, result: &Value) -> Value {
         let answer = &result["structuredContent"];
         let text = result["content"][0]["text"].as_str().unwrap();
-        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *answer, "{tool} says two things");
+        assert_eq!(
+            serde_json::from_str::<Value>(text).unwrap(),
+            *answer,
+            "{tool}: text and structured content differ"
+        );
         let schema = &self.returns[tool];
         assert_eq!(schema.problem(), None);
         assert_eq!(schema.violations(&to_raw(answer)), [], "{tool}: {answer:#}");
@@ -96,21 +100,21 @@ impl Tester {
         answer.clone()
     }
 
-    /// Connects, which must work.
+    /// Connects. Fails the test if that is not possible.
     async fn connect(&mut self, url: &str) -> Value {
         let answer = self.uses("connect_to_server", json!({"url": url})).await;
         assert_eq!(answer["success"], true, "{answer:#}");
         answer
     }
 
-    /// Uses a tool that must fail like this; gives back the error.
+    /// Uses a tool that must fail with this error. Returns the error.
     async fn fails(&mut self, kind: &str, tool: &str, arguments: Value) -> Value {
         let answer = self.uses(tool, arguments).await;
         assert_eq!(answer["error"]["type"], kind, "{tool}: {answer:#}");
         answer["error"].clone()
     }
 
-    /// Calls a tool of the server under test, which must work; gives back its result.
+    /// Calls a tool of the server under test, which must succeed. Returns its result.
     async fn calls(&mut self, name: &str, arguments: Value) -> Value {
         let answer = self.uses("call_tool", json!({"name": name, "arguments": arguments})).await;
         assert_eq!(answer["success"], true, "{answer:#}");
@@ -118,7 +122,7 @@ impl Tester {
     }
 }
 
-/// Every tool that needs a connection, with arguments that fit.
+/// Every tool that needs a connection, with valid arguments.
 fn needing_a_connection() -> [(&'static str, Value); 7] {
     [
         ("list_tools", json!({})),
@@ -131,7 +135,7 @@ fn needing_a_connection() -> [(&'static str, Value); 7] {
     ]
 }
 
-/// The command line of a server with the demo tools.
+/// Returns the command line of a server with the demo tools.
 fn demo(scratch: &Scratch) -> String {
     format!("'{TOOLYARD}' stdio --config '{}'", scratch.file("demo.toml", "demo = true\n"))
 }

@@ -1,4 +1,4 @@
-//! `toolyard watch` beside a yard that runs, goes away and comes back.
+//! `toolyard watch` with a yard that runs, stops and comes back.
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -24,7 +24,7 @@ impl Watching {
         line.unwrap_or_else(|| panic!("no more lines; {}", self.process.stderr()))
     }
 
-    /// The next line that contains this.
+    /// Returns the next line that contains this text.
     async fn until(&mut self, part: &str) -> String {
         loop {
             let line = self.line().await;
@@ -44,7 +44,7 @@ impl Watching {
     }
 }
 
-/// Calls a tool over REST until somebody who watches has seen it.
+/// Calls a tool over REST until a watcher has seen it.
 async fn call(server: &Server, token: &str, tool: &str, params: Value) {
     let bearer = format!("Bearer {token}");
     let address = format!("/mcp/tools/{tool}/execute");
@@ -52,7 +52,7 @@ async fn call(server: &Server, token: &str, tool: &str, params: Value) {
     assert_eq!(answer.status, 200);
 }
 
-/// Calls until the watcher, who may still be connecting, tells of it.
+/// Calls until the watcher, which may still be connecting, reports it.
 async fn call_until(server: &Server, token: &str, watching: &mut Watching, part: &str) -> String {
     let calling = async {
         loop {
@@ -79,10 +79,7 @@ async fn a_watcher_sees_calls_and_servers_and_comes_back_with_the_yard() {
     let server = Server::start(TOOLYARD, &arguments).await;
     let url = format!("http://{}", server.address);
     let idle = Watching::start(&url, &token);
-    idle.says(&format!(
-        "toolyard: attached to {url}/ as owner; what happens there is told here, Ctrl-C ends it\n"
-    ))
-    .await;
+    idle.says(&format!("note: watching {url}/ as `owner`; press Ctrl-C to stop\n")).await;
     let mut words = Watching::start(&format!("{url}/#token=the token of this test"), &[]);
     let mut lines = Watching::start(&url, &["--token", token[1], "--json", "--calls"]);
     let ended = call_until(&server, token[1], &mut words, "call_ended").await;
@@ -91,15 +88,15 @@ async fn a_watcher_sees_calls_and_servers_and_comes_back_with_the_yard() {
         serde_json::from_str(&call_until(&server, token[1], &mut lines, "call_started").await).unwrap();
     assert_eq!((&started["call"]["subject"], &started["call"]["status"]), (&json!("add"), &json!("running")));
 
-    // The yard goes, and comes back at the same address.
+    // The yard stops and comes back at the same address.
     let address = server.address.clone();
     server.process().await.signal(Signal::Terminate);
     server.process().await.exit().await;
-    words.says("not connected").await;
+    words.says("connection lost").await;
     let again = ["serve", "--listen", &address, "--json", "--config", &config, "--token", token[1]];
     let server = Server::start(TOOLYARD, &again).await;
-    words.says("connected again").await;
-    words.says("some of what happened meanwhile is not known any more").await;
+    words.says("reconnected").await;
+    words.says("some events were missed while disconnected").await;
     call_until(&server, token[1], &mut words, "call_ended").await;
 
     words.process.signal(Signal::Interrupt);
@@ -118,7 +115,7 @@ async fn one_server_can_be_watched_alone() {
     let token = server.token.clone().unwrap();
     let url = format!("http://{}", server.address);
     let mut watching = Watching::start(&url, &["--token", &token, "--server", "one", "--json"]);
-    // Changed by the file: it goes, and another comes that nobody asked about.
+    // The file changes: the server is removed, and another one appears.
     let calling = async {
         loop {
             call(&server, &token, "add", json!({"a": 1, "b": 2})).await;
@@ -148,9 +145,9 @@ async fn one_server_can_be_watched_alone() {
 async fn a_watcher_that_cannot_watch_says_why() {
     let server = Server::start(TOOLYARD, &SERVE).await;
     let url = format!("http://{}", server.address);
-    for (arguments, code, told) in [
-        (vec!["--token", "wrong"], 3, "does not let us in"),
-        (vec![], 3, "say its token with --token"),
+    for (arguments, code, message) in [
+        (vec!["--token", "wrong"], 3, "the yard rejected the connection"),
+        (vec![], 3, "pass a valid token with --token"),
         (vec!["--token", "x", "--url", "http://127.0.0.1:9"], 4, "cannot watch http://127.0.0.1:9/"),
     ] {
         let mut all = vec!["watch"];
@@ -160,6 +157,6 @@ async fn a_watcher_that_cannot_watch_says_why() {
         all.extend(arguments);
         let (mut process, _, _) = Process::start(TOOLYARD, &all);
         assert_eq!(process.exit().await, Some(code), "{}", process.stderr());
-        assert!(process.stderr().contains(told), "{}", process.stderr());
+        assert!(process.stderr().contains(message), "{}", process.stderr());
     }
 }

@@ -1,4 +1,4 @@
-//! The attackers: each at a fixed rate, with a fixed number at work at once, and giving up by itself.
+//! The attackers: each has a fixed rate and a concurrency limit, and gives up by itself.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use toolyard_testkit::harness::Server;
 
 use super::raw;
 
-/// How long an attacker waits for an answer that need not come.
+/// How long an attacker waits for an answer that may not come.
 const PATIENCE: Duration = Duration::from_secs(10);
 const IDLE_CONNECTIONS: usize = 2_060;
-/// From how many addresses the idle connections come.
+/// The number of addresses that the idle connections come from.
 const IDLE_ADDRESSES: u64 = 16;
 const WEBSOCKETS: usize = 64;
 const FRAME: u64 = 10_000_000;
@@ -26,21 +26,21 @@ const FRAME: u64 = 10_000_000;
 pub(crate) struct Tokens {
     pub(crate) good: String,
     pub(crate) hostile: String,
-    /// May start programs, so that it can point the tester at anything.
+    /// May start programs, so that it can point the tester at any server.
     pub(crate) tester: String,
 }
 
-/// What each of them has done so far.
+/// The counters of each attack.
 pub(crate) struct Attackers(Vec<(&'static str, Arc<Counts>)>);
 
 #[derive(Default)]
 struct Counts {
     begun: AtomicU64,
-    /// How many the gateway has answered, refusals included.
+    /// How many the gateway has answered, including refusals.
     answered: AtomicU64,
 }
 
-/// One kind of attack: how often a second, and how many at once.
+/// One kind of attack: its rate per second and its concurrency.
 #[derive(Clone, Copy)]
 struct Pace {
     name: &'static str,
@@ -54,7 +54,7 @@ const fn pace(name: &'static str, per_second: u64, at_once: usize) -> Pace {
 
 #[derive(Clone)]
 struct Target {
-    /// Each kind of attack has an address of its own, so that none shuts out another.
+    /// Each kind of attack has its own address, so that none blocks another.
     from: Ipv4Addr,
     address: String,
     hostile: String,
@@ -62,7 +62,7 @@ struct Target {
 }
 
 impl Attackers {
-    /// Sets all of them to work until then.
+    /// Starts all attacks until the given time.
     pub(crate) fn start(server: &Server, tokens: &Tokens, until: Instant, tasks: &mut JoinSet<()>) -> Self {
         let mut all = Self(Vec::new());
         let mut attack = |pace: Pace, act: fn(Arc<Target>, u64) -> Act| {
@@ -96,7 +96,7 @@ impl Attackers {
         self.0.iter().map(counted).collect::<Vec<_>>().join(", ")
     }
 
-    /// A short attack may be over before a slow one is answered.
+    /// Checks that every attack began. A short attack may end before a slow one is answered.
     pub(crate) fn assert_all_took_part(&self, lasted: Duration) {
         for (name, counts) in &self.0 {
             let (begun, answered) = counts.read();
@@ -114,7 +114,7 @@ impl Counts {
 
 type Act = std::pin::Pin<Box<dyn Future<Output = Option<()>> + Send>>;
 
-/// Acts at a fixed rate; what takes longer than its turn goes on beside the next ones, up to a number.
+/// Acts at a fixed rate. Slow actions overlap with the next ones, up to the concurrency limit.
 async fn repeat(
     pace: Pace,
     target: Arc<Target>,
@@ -122,7 +122,7 @@ async fn repeat(
     counts: Arc<Counts>,
     act: fn(Arc<Target>, u64) -> Act,
 ) {
-    let places = Arc::new(Semaphore::new(pace.at_once));
+    let permits = Arc::new(Semaphore::new(pace.at_once));
     let mut tick = interval(Duration::from_micros(1_000_000 / pace.per_second));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut acting = JoinSet::new();
@@ -130,12 +130,12 @@ async fn repeat(
     while Instant::now() < until {
         tick.tick().await;
         while acting.try_join_next().is_some() {}
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
         number += 1;
         let (acted, counts) = (act(Arc::clone(&target), number), Arc::clone(&counts));
         counts.begun.fetch_add(1, Ordering::Relaxed);
         acting.spawn(async move {
-            let _place = place;
+            let _place = permit;
             if acted.await.is_some() {
                 counts.answered.fetch_add(1, Ordering::Relaxed);
             }
@@ -181,7 +181,7 @@ async fn endless_list(target: Arc<Target>) -> Option<()> {
     Some(())
 }
 
-/// Subscribes to a hundred resources and gives them back.
+/// Subscribes to a hundred resources and unsubscribes again.
 async fn subscriptions(target: Arc<Target>, number: u64) -> Option<()> {
     let session = open_session(&target, &target.hostile, "/mcp", "2025-11-25").await?;
     let headers = format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n");
@@ -196,7 +196,7 @@ async fn subscriptions(target: Arc<Target>, number: u64) -> Option<()> {
     Some(())
 }
 
-/// Begins a large frame before it has said who it is, and sends as much of it as is taken.
+/// Starts a large frame before authenticating, and sends as much of it as the server accepts.
 async fn web_socket(target: Arc<Target>) -> Option<()> {
     let mut stream = connect(&target).await?;
     let upgrade = format!(
@@ -226,7 +226,7 @@ async fn web_socket(target: Arc<Target>) -> Option<()> {
     Some(())
 }
 
-/// Opens a connection and says nothing.
+/// Opens a connection and sends nothing.
 async fn idle(target: Arc<Target>, number: u64) -> Option<()> {
     let from = Ipv4Addr::new(127, 0, 2, (1 + number % IDLE_ADDRESSES) as u8);
     let mut stream = timeout(PATIENCE, raw::connect(from, &target.address)).await.ok()??;
@@ -234,7 +234,8 @@ async fn idle(target: Arc<Target>, number: u64) -> Option<()> {
     Some(())
 }
 
-/// Asks fifty times for a list of megabytes in one batch, and reads next to nothing of the answer.
+/// Requests a list of several megabytes fifty times in one batch, and reads almost nothing of the
+/// answer.
 async fn batch(target: Arc<Target>) -> Option<()> {
     let session = open_session(&target, &target.hostile, "/mcp", "2025-03-26").await?;
     let one = |id: u32| json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"});
@@ -248,12 +249,12 @@ async fn batch(target: Arc<Target>) -> Option<()> {
     Some(())
 }
 
-/// Opens a session and never comes back.
+/// Opens a session and never returns.
 async fn session(target: Arc<Target>) -> Option<()> {
     open_session(&target, &target.hostile, "/mcp", "2025-11-25").await.map(|_| ())
 }
 
-/// Its id.
+/// The id of the session.
 async fn open_session(target: &Target, token: &str, path: &str, version: &str) -> Option<String> {
     let params = json!({"protocolVersion": version, "capabilities": {},
         "clientInfo": {"name": "hostile", "version": "1"}});
@@ -268,7 +269,7 @@ async fn program(target: Arc<Target>) -> Option<()> {
     execute(&target, &target.hostile, "execute_program", json!({"code": "import time\ntime.sleep(5)"})).await
 }
 
-/// Calls a tool that asks back, and never answers.
+/// Calls a tool that asks, and never answers.
 async fn parked(target: Arc<Target>, number: u64) -> Option<()> {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},

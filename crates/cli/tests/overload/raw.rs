@@ -1,4 +1,4 @@
-//! HTTP as bytes on a connection of its own, from a chosen loopback address.
+//! HTTP as bytes on a separate connection, from a chosen loopback address.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-/// A POST with a JSON body. `headers` are whole lines.
+/// Returns a POST with a JSON body. `headers` are complete lines.
 pub(crate) fn post(address: &str, token: &str, path: &str, headers: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     format!(
@@ -20,7 +20,8 @@ pub(crate) fn post(address: &str, token: &str, path: &str, headers: &str, body: 
     .into_bytes()
 }
 
-/// Sends a request and reads up to `most` bytes of what comes back; nothing if nothing does.
+/// Sends a request and reads up to `most` bytes of the answer. Returns `None` if the server sends
+/// no answer.
 pub(crate) async fn exchange(
     from: Ipv4Addr,
     address: &str,

@@ -11,17 +11,18 @@ use toolyard_testkit::harness::Server;
 
 use super::raw;
 
-/// Another machine than that of the attackers, as far as the yard can tell.
+/// To the yard, this address looks like another machine than that of the attackers.
 const FROM: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// A client that is not answered by then gives up.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
 const CALLS_PER_SECOND: u64 = 40;
 const HEALTH_CHECKS_PER_SECOND: u64 = 5;
-/// Idle connections held `/health` up for 30 seconds; an unoptimised build on a busy machine takes a few.
+/// Before they were limited, idle connections delayed `/health` by 30 seconds. An unoptimized build
+/// on a busy machine takes a few.
 const HEALTH_TIME: Duration = Duration::from_secs(15);
 
-/// How long each of many answers took.
+/// The latencies of many answers.
 pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
@@ -44,7 +45,7 @@ impl Latencies {
     }
 }
 
-/// Calls a tool at a fixed rate until then. Every answer must be right.
+/// Calls a tool at a fixed rate until the given time. Every answer must be correct.
 pub(crate) async fn well_behaved(server: &Arc<Server>, token: &str, until: Instant) -> Latencies {
     let mut calls = JoinSet::new();
     let mut tick = interval(Duration::from_millis(1000 / CALLS_PER_SECOND));
@@ -69,7 +70,8 @@ async fn add(server: &Server, token: &str, number: u64) -> Duration {
     took
 }
 
-/// Its time is not counted: it starts a process.
+/// Runs a program, then makes a call. Returns the time of the call only, because the program starts
+/// a process.
 async fn run_program(server: &Server, token: &str, number: u64) -> Duration {
     let code = format!("print({number} + 1)");
     let (_, answer) = execute(server, token, "execute_program", json!({"code": code})).await;
@@ -90,8 +92,8 @@ async fn execute(server: &Server, token: &str, tool: &str, params: Value) -> (Du
     (began.elapsed(), body)
 }
 
-/// Asks for the yard's health at a fixed rate until then, from the address of the attackers. Every answer must come in
-/// time.
+/// Checks the yard's health at a fixed rate until the given time, from the address of the
+/// attackers. Every answer must come in time.
 pub(crate) async fn watch_health(server: &Arc<Server>, until: Instant) -> Latencies {
     let mut all = Vec::new();
     let mut tick = interval(Duration::from_millis(1000 / HEALTH_CHECKS_PER_SECOND));

@@ -1,4 +1,4 @@
-//! Codex: `[mcp_servers.NAME]`. Texts are taken as they are; variables are named by keys of their own.
+//! Codex: `[mcp_servers.NAME]`. Strings are not expanded; separate keys name environment variables.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::super::keys::{OAuthKeys, ServerKeys};
 use super::super::values::{ConfigDuration, ScalarText, TextList};
 
-/// These are for Codex itself.
+/// Keys that concern only Codex itself.
 pub(super) const PASSED_OVER: [&str; 9] = [
     "auth",
     "default_tools_approval_mode",
@@ -42,7 +42,8 @@ pub(super) struct CodexKeys {
     oauth: Option<OAuthKeys>,
 }
 
-/// A variable of this process that the program is given: its name, or a table with its name.
+/// An environment variable of this process that the program inherits: its name, or a table with its
+/// name.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "the name of an environment variable")]
 enum PassedVariable {
@@ -83,7 +84,7 @@ impl CodexKeys {
             disabled_tools: self.disabled_tools,
             start_timeout: self.startup_timeout_sec.or(milliseconds),
             call_timeout: self.tool_timeout_sec,
-            // A token settles it; scopes are for those who log in.
+            // A bearer token takes precedence. Scopes matter only for an OAuth login.
             oauth: oauth.filter(|_| self.bearer_token_env_var.is_none()),
             bearer_token_env_var: self.bearer_token_env_var,
             ..ServerKeys::default()

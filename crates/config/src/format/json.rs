@@ -1,4 +1,4 @@
-//! Servers in JSON: `mcpServers` with everything that its many readers made of it, and VS Code's `servers`.
+//! Servers in JSON: `mcpServers` in all its variants, and VS Code's `servers`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::super::tree::ConfigNode;
 use super::super::tree::decode::decode;
 use super::super::values::{ConfigDuration, ScalarText};
 
-/// For people to read, for other programs' approvals, or about how they show a server.
+/// Keys that are documentation, or concern only approvals and the display in other programs.
 pub(super) const PASSED_OVER: [&str; 20] = [
     "$schema",
     "_comment",
@@ -34,8 +34,8 @@ pub(super) const PASSED_OVER: [&str; 20] = [
     "version",
 ];
 
-/// Times are in seconds in some of these files and in milliseconds in others, and none of those that mean seconds
-/// allows more than this.
+/// Some of these files use seconds and others milliseconds. No format that uses seconds allows a
+/// larger value than this.
 const MOST_SECONDS: f64 = 3600.0;
 
 #[derive(Default, Deserialize)]
@@ -73,7 +73,8 @@ pub(super) struct JsonKeys {
 impl JsonKeys {
     pub(super) fn into_server_keys(self) -> ServerKeys {
         let kind = self.kind.or(self.transport);
-        // Gemini means the old transport by `url` and the new one by `httpUrl`; one of them may be there for others.
+        // In Gemini's format, `url` means HTTP+SSE and `httpUrl` Streamable HTTP. Both can be
+        // present for the sake of other clients.
         let url = self.http_url.or(self.url).or(self.server_url).or(self.base_url);
         let enabled = self.enabled.unwrap_or(true) && !self.disabled.unwrap_or(false);
         let seconds = self.timeout.map(|time| if time > MOST_SECONDS { time / 1000.0 } else { time });
@@ -106,7 +107,7 @@ struct InputKeys {
     default: Option<ScalarText>,
 }
 
-/// What the inputs are if nobody says. Whatever is wrong with one shows when a server asks for it.
+/// Returns the defaults of the inputs. An invalid input is reported when a server refers to it.
 pub(super) fn inputs(node: &ConfigNode) -> BTreeMap<String, Option<String>> {
     let read =
         |node| decode::<InputKeys>(node, &[]).0.map(|input| (input.id, input.default.map(|word| word.0)));

@@ -1,4 +1,4 @@
-//! Tokens and JWTs as people write them.
+//! `[[tokens]]` and `[jwt]`.
 
 use std::time::Duration;
 
@@ -81,7 +81,8 @@ fn every_key_about_jwts_is_read() {
     let place = Place::new(&[("toolyard.toml", text), ("keys/issuer.json", KEY)]);
     let config = place.load(&[]);
     assert_eq!(config.problems(), []);
-    let jwt = config.access.jwt.unwrap().to_issuer(|url| panic!("no address was said, but {url} is asked"));
+    let jwt =
+        config.access.jwt.unwrap().to_issuer(|url| panic!("no URL is configured, but {url} is fetched"));
     assert!(matches!(jwt.keys, KeySource::Fixed(_)));
     assert_eq!(jwt.issuer, "https://id.example");
     assert_eq!(jwt.audience, ["https://yard.example/mcp", "other"]);
@@ -125,7 +126,7 @@ limits = {{ rate = {{ per_second = 0, burst = 1 }} }}
 name = "a:b"
 sha256 = "abc"
 [[tokens]]
-name = "nobody"
+name = "nodigest"
 [jwt]
 issuer = ""
 audience = []
@@ -135,14 +136,20 @@ resource = "yard"
 "#,
         "é".repeat(32)
     );
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", &text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", &text)]).problems_text(&[]));
     let two = "[jwt]\nissuer = \"i\"\naudience = [\"a\"]\njwks_url = \"x\"\n[[tokens]]\nname = 7\n";
-    insta::assert_snapshot!("an_address_that_is_none", Place::new(&[("toolyard.toml", two)]).told(&[]));
+    insta::assert_snapshot!(
+        "an_address_that_is_none",
+        Place::new(&[("toolyard.toml", two)]).problems_text(&[])
+    );
     let both = format!(
         "[jwt]\nissuer = \"i\"\naudience = [\"a\"]\njwks_url = \"http://h/\"\njwks_file = \"{}\"\n",
         "k"
     );
-    insta::assert_snapshot!("keys_from_two_places", Place::new(&[("toolyard.toml", &both)]).told(&[]));
+    insta::assert_snapshot!(
+        "keys_from_two_places",
+        Place::new(&[("toolyard.toml", &both)]).problems_text(&[])
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! References to variables.
+//! Expansion of variable references.
 
 use super::{Place, address, broken, command, only, settings};
 
@@ -60,7 +60,7 @@ fn an_unset_variable_fails_its_server_only() {
     settings(&config, "good");
     let unset = |names: &[&str]| {
         let each: Vec<String> =
-            names.iter().map(|name| format!("the environment variable {name} is not set")).collect();
+            names.iter().map(|name| format!("the environment variable `{name}` is not set")).collect();
         each.join("; ")
     };
     assert_eq!(broken(&config, "bad").reason(), unset(&["ONE", "TWO", "ONE", "THREE", "FOUR", "FIVE"]));
@@ -78,7 +78,7 @@ fn a_disabled_server_is_not_complained_about() {
 #[test]
 fn a_near_miss_is_pointed_out() {
     let place = Place::new(&[("toolyard.toml", "[servers.a]\nurl = \"http://h/${GITHUB_TOKN}\"\n")]);
-    insta::assert_snapshot!(place.with("GITHUB_TOKEN", "secret").told(&[]));
+    insta::assert_snapshot!(place.with("GITHUB_TOKEN", "secret").problems_text(&[]));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn editors_have_words_of_their_own() {
     assert_eq!(a.program, format!("{project}/run"));
     let home = place.folder().display().to_string();
     assert_eq!(a.args, ["project", home.trim_end_matches('/')]);
-    assert_eq!(broken(&config, "b").reason(), "${config:x} is known to an editor only");
+    assert_eq!(broken(&config, "b").reason(), "`${config:x}` can be resolved only by an editor");
     let own = only("[servers.a]\nurl = \"http://h/${config:x}\"\n");
     assert_eq!(address(&own).url, "http://h/${config:x}");
 }

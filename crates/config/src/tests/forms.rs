@@ -1,4 +1,4 @@
-//! Other programs' files, read as they are.
+//! Configuration files of other programs.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use toolyard_upstream::{OAuthSettings, ServerAuthSettings, UrlKind};
 
 use super::{Place, address, broken, command, entry, open, settings};
 
-const MCP_SERVERS: &str = r#"// servers of everybody
+const MCP_SERVERS: &str = r#"// servers of various clients
 {
   "mcpServers": {
     /* a command */
@@ -129,10 +129,10 @@ fn vs_codes_servers_are_read_with_their_inputs() {
     let remote = address(settings(&config, "remote"));
     assert_eq!((remote.url.as_str(), open(&remote.headers)), ("https://h/eu", vec![("A", "t0ken")]));
     let asking = broken(&config, "asking");
-    assert_eq!(asking.reason(), "input forgotten is not given, and nobody can be asked for it");
+    assert_eq!(asking.reason(), "input `forgotten` has no value");
     let way_out = asking.problems[0].suggestion.as_deref();
-    assert_eq!(way_out, Some("set the environment variable INPUT_FORGOTTEN"));
-    insta::assert_snapshot!(place.told(&[".vscode/mcp.json"]));
+    assert_eq!(way_out, Some("set the environment variable `INPUT_FORGOTTEN`"));
+    insta::assert_snapshot!(place.problems_text(&[".vscode/mcp.json"]));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn codexs_servers_are_read_without_replacing_anything() {
     assert_eq!(remote.start_timeout, Duration::from_millis(1_500));
     let scopes = OAuthSettings { scopes: vec!["read".to_owned()], ..OAuthSettings::default() };
     assert_eq!(settings(&config, "scoped").auth, ServerAuthSettings::OAuth(scopes));
-    insta::assert_snapshot!(place.told(&["config.toml"]));
+    insta::assert_snapshot!(place.problems_text(&["config.toml"]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Hooks as people write them.
+//! `[[hooks]]`.
 
 use std::time::Duration;
 
@@ -46,12 +46,12 @@ events = []
 url = "http://${NOWHERE}/"
 headers = { "X Y" = "t0ken", B = "${NOTHING}" }
 [[hooks]]
-name = "nobody"
+name = "nourl"
 [[hooks]]
 url = "http://h/"
 events = ["befor"]
 timeout = "soon"
 on_failure = "ajar"
 "#;
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).problems_text(&[]));
 }

@@ -1,4 +1,4 @@
-//! What people are told: all of it at once, each with its place.
+//! Errors and warnings: all of them are reported together, each with its location.
 
 use super::{Place, broken, settings};
 
@@ -34,7 +34,7 @@ url = "http://h/"
 enabled = "yes"
 command = ["npx", "-y"]
 "#;
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).problems_text(&[]));
 }
 
 #[test]
@@ -42,13 +42,13 @@ fn limits_that_make_no_sense_are_told_at_their_place() {
     let text = "[limits]\ncall_seconds = -1.0\ndrain_seconds = inf\nrate = { per_second = 0, burst = 0.5 }\n\
                 [limits.tools.\"*x\"]\ncall_seconds = -1\nrate = { per_second = 1, burst = 0 }\n\
                 [servers.a]\ncommand = \"x\"\nlimits = { rate = { per_second = 0, burst = 1 } }\n";
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).problems_text(&[]));
 }
 
 #[test]
 fn a_table_that_lacks_a_key_is_told_at_the_table() {
     let text = "[limits]\nrate = { per_second = 5 }\n";
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).problems_text(&[]));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn toml_that_is_none_tells_every_broken_line() {
         "listen = 127.0.0.1:80\n[servers.a\ncommand = \"x\"\n[servers.b]\ncommand = \"unclosed\nargs = [1\n";
     let place = Place::new(&[("toolyard.toml", text)]);
     assert!(place.try_load(&[]).is_err());
-    insta::assert_snapshot!(place.told(&[]));
+    insta::assert_snapshot!(place.problems_text(&[]));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn json_that_is_none_is_told_with_its_place() {
     let text = "{\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\" \"args\": []}\n  }\n}\n";
     let place = Place::new(&[(".mcp.json", text)]);
     assert!(place.try_load(&[".mcp.json"]).is_err());
-    insta::assert_snapshot!(place.told(&[".mcp.json"]));
+    insta::assert_snapshot!(place.problems_text(&[".mcp.json"]));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn mistakes_in_json_have_a_place_too() {
     "": {"command": "x"}
   }
 }"#;
-    insta::assert_snapshot!(Place::new(&[(".mcp.json", text)]).told(&[".mcp.json"]));
+    insta::assert_snapshot!(Place::new(&[(".mcp.json", text)]).problems_text(&[".mcp.json"]));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_mistake_in_one_server_leaves_the_others_alone() {
     settings(&config, "good");
     assert_eq!(
         broken(&config, "bad").reason(),
-        "expected a list, found a whole number; there is neither a command nor a url"
+        "expected a list, found an integer; one of `command`, `url` and `openapi` is required"
     );
 }
 
@@ -100,7 +100,7 @@ fn files_that_cannot_be_read_are_all_named() {
     std::fs::write(place.folder().join("latin.toml"), b"# caf\xe9\n").unwrap();
     std::fs::create_dir(place.folder().join("folder")).unwrap();
     let named = ["none.toml", "empty.json", "list.json", "other.json", "latin.toml", "folder"];
-    insta::assert_snapshot!(place.told(&named));
+    insta::assert_snapshot!(place.problems_text(&named));
 }
 
 #[test]
@@ -109,5 +109,5 @@ fn a_name_that_is_taken_is_refused() {
                 [servers.c]\ncommand = \"x\"\nalias = \"b\"\n[servers.d]\ncommand = \"x\"\nalias = \"a/b\"\n";
     let place = Place::new(&[("toolyard.toml", text)]);
     assert!(place.try_load(&[]).is_err());
-    insta::assert_snapshot!(place.told(&[]));
+    insta::assert_snapshot!(place.problems_text(&[]));
 }

@@ -1,4 +1,4 @@
-//! OpenAPI documents in the configuration.
+//! OpenAPI documents.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// The only document of a text, which must be usable and nothing odd about it.
+/// Returns the only document of a `toolyard.toml`, which must have no errors or warnings.
 fn document(place: &Place) -> DocumentSettings {
     let config = place.load(&[]);
     assert_eq!(config.problems(), []);
@@ -118,7 +118,7 @@ fn every_key_of_a_document_is_read() {
         reload_every: Duration::from_secs(60),
     };
     let got = document(&place);
-    // One by one first: whole settings show nothing of themselves.
+    // Compared one by one first, because the settings have a redacted debug output.
     assert_eq!(got.convert, expected.convert);
     assert_eq!(got.auth, expected.auth);
     assert_eq!(got.location, expected.location);
@@ -168,9 +168,9 @@ openapi = "a.yaml"
 bas_url = "https://a.example"
 "#,
     )]);
-    let told = place.told(&[]);
-    assert!(!told.contains("s3cret"), "{told}");
-    insta::assert_snapshot!(told);
+    let message = place.problems_text(&[]);
+    assert!(!message.contains("s3cret"), "{message}");
+    insta::assert_snapshot!(message);
     let config = place.load(&[]);
     assert!(matches!(entry(&config, "near"), ServerEntry::Document(_)));
     assert!(matches!(entry(&config, "both"), ServerEntry::Broken(_)));
@@ -187,6 +187,6 @@ fn output_schemas_are_shown_left_out_or_lenient() {
     assert_eq!(shown("output_schemas = false"), OutputSchemaMode::Omit);
     assert_eq!(shown("output_schemas = \"lenient\""), OutputSchemaMode::Lenient);
     let wrong = "[servers.pets]\nopenapi = \"pets.yaml\"\noutput_schemas = \"loose\"\n";
-    let told = Place::new(&[("toolyard.toml", wrong)]).told(&[]);
-    assert!(told.contains("expected true, false or \"lenient\""), "{told}");
+    let message = Place::new(&[("toolyard.toml", wrong)]).problems_text(&[]);
+    assert!(message.contains("expected true, false or \"lenient\""), "{message}");
 }

@@ -1,4 +1,4 @@
-//! `toolyard.toml` itself.
+//! Every key of `toolyard.toml`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -257,7 +257,7 @@ fn a_server_with_a_mistake_keeps_the_permissions_that_its_offers_would_need() {
     assert_eq!(needed("plain"), [""; 0]);
     assert_eq!(needed("guarded"), ["read"]);
     assert_eq!(needed("by_tool"), [""; 0]);
-    // What was meant is unknown, so only principals that manage servers see it.
+    // The intended permissions are unknown, so only principals that manage servers see it.
     assert_eq!(needed("unreadable"), ["manage"]);
 }
 
@@ -266,8 +266,8 @@ fn what_servers_may_send_has_the_documented_limits_and_cannot_be_nothing() {
     let config = Place::new(&[("toolyard.toml", "demo = true\n")]).load(&[]);
     let definitions = DefinitionLimits { per_source: 67_108_864, total: 268_435_456 };
     assert_eq!((config.limits.message_bytes(), config.limits.definition_limits()), (33_554_432, definitions));
-    let told = Place::new(&[("toolyard.toml", "[limits]\nmessage_bytes = 10\n")]).told(&[]);
-    assert!(told.contains("limits.message_bytes must be at least 65536"), "{told}");
+    let message = Place::new(&[("toolyard.toml", "[limits]\nmessage_bytes = 10\n")]).problems_text(&[]);
+    assert!(message.contains("`limits.message_bytes` must be at least 65536"), "{message}");
 }
 
 #[test]
@@ -294,12 +294,12 @@ fn connections_are_bounded_and_proxies_are_networks() {
     };
     assert_eq!(config.connections, expected);
     let wrong = "trusted_proxies = [\"10.0.0.0/8\", \"proxy.example\"]\n[connections]\ntotal = 0\n";
-    let told = Place::new(&[("toolyard.toml", wrong)]).told(&[]);
+    let problems = Place::new(&[("toolyard.toml", wrong)]).problems_text(&[]);
     for message in [
-        "trusted_proxies.1 is wrong: expected an IP address or a network such as \"10.0.0.0/8\"",
-        "connections.total must be at least 1",
+        "`trusted_proxies.1` is invalid: expected an IP address or a network such as \"10.0.0.0/8\"",
+        "`connections.total` must be at least 1",
     ] {
-        assert!(told.contains(message), "{told}");
+        assert!(problems.contains(message), "{problems}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which files are read, and who wins.
+//! Which files are loaded, and which values take precedence.
 
 use super::{Place, broken, command, settings};
 
@@ -48,7 +48,7 @@ fn own_servers_win_over_imports_and_later_imports_over_earlier_ones() {
 fn an_import_that_is_not_there_is_only_worth_a_warning() {
     let place = Place::new(&[("toolyard.toml", IMPORTING), ("nearby/.mcp.json", "{\"other\": 1}")]);
     assert_eq!(place.load(&[]).servers().len(), 1);
-    insta::assert_snapshot!(place.told(&[]));
+    insta::assert_snapshot!(place.problems_text(&[]));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_mistake_that_was_overridden_is_not_told() {
     let place = Place::new(&[("one.toml", one), ("two.toml", "[servers.a]\ncommand = \"x\"\n")]);
     assert_eq!(place.load(&["one.toml", "two.toml"]).problems(), []);
     let config = place.load(&["two.toml", "one.toml"]);
-    assert_eq!(broken(&config, "a").reason(), "the environment variable NONE is not set");
+    assert_eq!(broken(&config, "a").reason(), "the environment variable `NONE` is not set");
 }
 
 #[test]

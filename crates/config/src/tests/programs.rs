@@ -1,4 +1,4 @@
-//! Programs as people ask for them.
+//! `[programs]`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn what_is_not_said_is_as_the_documentation_says() {
         (Duration::from_secs(300), 536_870_912, 100_000)
     );
     assert_eq!((settings.calls, settings.parallel, settings.programs), (1_000, 16, 4));
-    // Looking a tool up must not wait for programs that run.
+    // Looking up a tool must not wait for running programs.
     assert_eq!(config.limits().sources[&SourceName::new("programs")].calls, Some(usize::MAX));
 }
 
@@ -45,7 +45,8 @@ fn every_key_is_read_and_a_path_is_seen_from_the_file() {
     let settings = config.programs.settings();
     assert_eq!((settings.time, settings.memory, settings.output), (Duration::from_secs(5), 64 << 20, 10));
     assert_eq!((settings.calls, settings.parallel, settings.programs), (1, 2, 3));
-    // Of two files the later one wins, key by key; a name is looked for when it is needed.
+    // The later file overrides the earlier one, key by key. A name is looked up only when it is
+    // needed.
     let config = place.load(&["conf/toolyard.toml", "more.toml"]);
     assert_eq!(config.programs.python(), Some(PathBuf::from("python3.12")));
     assert_eq!(config.programs.settings().calls, 1);
@@ -65,7 +66,7 @@ max_program = 1
 [servers.programs]
 command = "x"
 "#;
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).problems_text(&[]));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The audit and the history as people ask for them.
+//! `[audit]` and `[history]`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::Place;
 const DAY: Duration = Duration::from_secs(86_400);
 
 #[test]
-fn nothing_is_kept_unless_somebody_says_so() {
+fn nothing_is_recorded_by_default() {
     let config = Place::new(&[("toolyard.toml", "demo = true")]).load(&[]);
     assert!(config.audit.is_none() && config.history.is_none());
     let config = Place::new(&[("toolyard.toml", "[history]\noff = true")]).load(&[]);
@@ -75,5 +75,5 @@ on_failure = "panic"
 keep_rows = 0
 keep_day = 3
 "#;
-    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).told(&[]));
+    insta::assert_snapshot!(Place::new(&[("toolyard.toml", text)]).problems_text(&[]));
 }

@@ -1,4 +1,4 @@
-//! Noticing that a file has changed, and what that means for the servers.
+//! Detection of changed files, and of the servers that changed.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn only_servers_that_changed_are_named() {
 }
 
 #[test]
-fn a_server_that_is_mended_has_changed() {
+fn a_server_whose_error_is_fixed_has_changed() {
     let place = Place::new(&[("toolyard.toml", BEFORE)]);
     let old = place.load(&[]);
     place.write("toolyard.toml", &BEFORE.replace("${NONE}", "x"));
@@ -40,13 +40,13 @@ fn a_server_that_is_mended_has_changed() {
     assert!(matches!(entry(&new, "bad"), ServerEntry::Ready(_)));
 }
 
-/// What comes within a time in which nothing would be a surprise.
+/// Waits up to a fixed time for a change.
 async fn within(watch: &mut ConfigWatcher, seconds: u64) -> Option<ConfigChange> {
     tokio::time::timeout(Duration::from_secs(seconds), watch.changed()).await.ok()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_any_file_is_told_once() {
+async fn a_change_of_any_file_is_reported_once() {
     let files = [
         (
             "toolyard.toml",

@@ -1,4 +1,4 @@
-//! Settings that work and are risky.
+//! Warnings about risky settings.
 
 use super::Place;
 
@@ -26,9 +26,9 @@ openapi = "api.json"
 base_url = "http://e.example"
 auth = { key = { token = "t0ken" } }
 "#;
-    let told = Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").told(&[]);
-    assert!(!told.contains("t0ken"), "{told}");
-    insta::assert_snapshot!(told);
+    let message = Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").problems_text(&[]);
+    assert!(!message.contains("t0ken"), "{message}");
+    insta::assert_snapshot!(message);
 }
 
 #[test]
@@ -50,5 +50,5 @@ bearer_token_env_var = "TOKEN"
 url = "http://c.example/mcp"
 headers = { X-Tenant = "7" }
 "#;
-    assert_eq!(Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").told(&[]), "");
+    assert_eq!(Place::new(&[("toolyard.toml", text)]).with("TOKEN", "t0ken").problems_text(&[]), "");
 }

@@ -1,4 +1,5 @@
-//! Which environment variables count as secrets: those that anything but a server's own process is made from.
+//! Which environment variables count as secrets: those used in keys that do not concern the
+//! server's own process.
 
 use super::Place;
 

@@ -1,6 +1,6 @@
-//! From a tree to the types that name the keys, through serde, except that a wrong value does not end it: it is
-//! noted, left out, and the rest is read, so that all mistakes are told at once. No message repeats a value that
-//! could be a secret.
+//! Decodes a tree into the key types with serde. An invalid value does not stop decoding: it is
+//! recorded and left out, so that all errors are reported together. No message contains a value
+//! that could be a secret.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -14,21 +14,21 @@ use super::super::problem::did_you_mean;
 use super::decode_error::{DecodeError, kind};
 use super::{ConfigKey, ConfigNode, ConfigValue};
 
-/// What was wrong with a tree.
+/// Errors and unknown keys found while decoding.
 #[derive(Default)]
 pub(crate) struct DecodeReport {
     pub(crate) errors: Vec<DecodeError>,
     pub(crate) unknown: Vec<UnknownKey>,
 }
 
-/// A key that nobody asked for.
+/// A key that the target type does not have.
 pub(crate) struct UnknownKey {
     pub(crate) key: ConfigKey,
     pub(crate) suggestion: Option<String>,
 }
 
-/// Reads a tree, without the nodes in `apart`, which are somebody else's to read. Nothing only if the tree as a whole
-/// is of another shape.
+/// Decodes a tree, except for the nodes in `apart`, which are decoded elsewhere. Returns `None`
+/// only if the root has an invalid type.
 pub(crate) fn decode<T: DeserializeOwned>(
     root: &ConfigNode,
     apart: &[&ConfigNode],
@@ -47,7 +47,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
             }
             Err(fault) => {
                 let node = fault.node.unwrap_or_else(|| root.identity());
-                // A table that lacks a key because that key's value was wrong has been told about already.
+                // A key that is missing because its value was invalid has already been reported.
                 let echo = find(root, node).is_some_and(|node| {
                     node.children().iter().any(|child| wrong.contains(&child.identity()))
                 });
@@ -70,13 +70,13 @@ fn find(root: &ConfigNode, identity: usize) -> Option<&ConfigNode> {
     root.children().into_iter().find_map(|child| find(child, identity))
 }
 
-/// One attempt to read the tree.
+/// One attempt to decode the tree.
 struct DecodePass<'a> {
     skipped: &'a HashSet<usize>,
     unknown: RefCell<Vec<UnknownKey>>,
 }
 
-/// Where a value stands in a table of known keys.
+/// The key of a value, and the known keys of its table.
 #[derive(Clone, Copy)]
 struct KeyContext<'a> {
     key: &'a ConfigKey,
@@ -109,7 +109,7 @@ impl<'a> NodeDeserializer<'a> {
         self.node.children().into_iter().filter(skipped).collect()
     }
 
-    /// Errors are placed at the innermost value that they pass.
+    /// Sets the location of an error to the innermost value that it passes through.
     fn with_location<T>(node: &ConfigNode, result: Result<T, DecodeError>) -> Result<T, DecodeError> {
         result.map_err(|fault| match fault.node {
             Some(_) => fault,
@@ -209,7 +209,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
-        let (key, node) = self.value.take().ok_or_else(|| DecodeError::custom("a value without a key"))?;
+        let (key, node) = self.value.take().ok_or_else(|| DecodeError::custom("value without a key"))?;
         let place = Some(KeyContext { key, known: self.known });
         NodeDeserializer::with_location(
             node,

@@ -1,4 +1,4 @@
-//! What is wrong with a value, in words. No message repeats a value that could be a secret.
+//! Decoding errors. No message contains a value that could be a secret.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use serde::de::{Error, Expected, Unexpected};
 use super::super::problem::did_you_mean;
 use super::{ConfigValue, Span};
 
-/// A value that cannot be what its key needs.
+/// A value that is invalid for its key.
 #[derive(Debug, Clone)]
 pub(crate) struct DecodeError {
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) suggestion: Option<String>,
-    /// The identity of the node; none until the error has passed one.
+    /// Identity of the node. `None` until the error has passed through one.
     pub(super) node: Option<usize>,
 }
 
@@ -39,12 +39,13 @@ impl Error for DecodeError {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let fault = Self::custom(format_args!("`{variant}` is none of {}", expected.join(", ")));
+        let values = expected.join("`, `");
+        let fault = Self::custom(format_args!("invalid value `{variant}`, expected one of `{values}`"));
         Self { suggestion: did_you_mean(variant, expected.iter().copied()), ..fault }
     }
 }
 
-/// What serde calls a type, in words.
+/// Describes a type that serde expects in the terms of a configuration file.
 fn describe_expected(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
@@ -52,30 +53,30 @@ fn describe_expected(expected: &dyn Expected) -> String {
         "a map" => "a table".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "f64" => "a number".to_owned(),
-        "u16" => "a whole number from 0 to 65535".to_owned(),
-        "usize" => "a whole number, zero or more".to_owned(),
+        "u16" => "an integer from 0 to 65535".to_owned(),
+        "usize" => "a non-negative integer".to_owned(),
         _ => text,
     }
 }
 
 fn unexpected(found: &Unexpected<'_>) -> &'static str {
     match found {
-        Unexpected::Bool(_) => "true or false",
-        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "a whole number",
+        Unexpected::Bool(_) => "a boolean",
+        Unexpected::Unsigned(_) | Unexpected::Signed(_) => "an integer",
         Unexpected::Float(_) => "a number",
         Unexpected::Str(_) | Unexpected::Char(_) => "a string",
         Unexpected::Seq => "a list",
         Unexpected::Map => "a table",
         Unexpected::Unit | Unexpected::Option => "null",
-        _ => "something else",
+        _ => "another type",
     }
 }
 
 pub(super) fn kind(value: &ConfigValue) -> &'static str {
     match value {
         ConfigValue::Null => "null",
-        ConfigValue::Bool(_) => "true or false",
-        ConfigValue::Integer(_) => "a whole number",
+        ConfigValue::Bool(_) => "a boolean",
+        ConfigValue::Integer(_) => "an integer",
         ConfigValue::Number(_) => "a number",
         ConfigValue::Text(_) => "a string",
         ConfigValue::List(_) => "a list",

@@ -1,4 +1,5 @@
-//! JSON to a tree, comments and trailing commas allowed. Of a key that is there twice the last one counts.
+//! Parses JSON into a tree. Comments and trailing commas are allowed. If a key is present more than
+//! once, the last one applies.
 
 use jsonc_parser::ast::{Object, Value as Ast};
 use jsonc_parser::common::{Range, Ranged};

@@ -1,4 +1,4 @@
-//! TOML to a tree; a text with several mistakes tells them all.
+//! Parses TOML into a tree. All syntax errors of a text are reported together.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,9 @@ use toml::de::{DeArray, DeFloat, DeInteger, DeTable, DeValue};
 
 use super::{ConfigKey, ConfigNode, ConfigSyntaxError, ConfigValue, Span};
 
-/// Mistakes that are told of one text; what follows is mostly the echo of the first ones.
-const MOST_TOLD: usize = 10;
+/// Maximum number of syntax errors to report. Further ones are mostly consequences of the first
+/// ones.
+const MAX_ERRORS: usize = 10;
 
 pub(crate) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigSyntaxError>> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -16,11 +17,11 @@ pub(crate) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigSyntaxError>> {
         let span = table.span();
         return Ok(ConfigNode { span, value: self::table(table.into_inner()) });
     }
-    let told = errors.into_iter().take(MOST_TOLD).map(|error| ConfigSyntaxError {
+    let reported = errors.into_iter().take(MAX_ERRORS).map(|error| ConfigSyntaxError {
         span: error.span().unwrap_or(Span { start: 0, end: 0 }),
         message: error.message().to_owned(),
     });
-    Err(told.collect())
+    Err(reported.collect())
 }
 
 fn table(table: DeTable<'_>) -> ConfigValue {
@@ -29,7 +30,7 @@ fn table(table: DeTable<'_>) -> ConfigValue {
         (key, node(value))
     };
     let mut entries: Vec<(ConfigKey, ConfigNode)> = table.into_iter().map(entry).collect();
-    // The map is sorted by name; people read in the order in which they wrote.
+    // The parser sorts keys by name. Restore the order in the file.
     entries.sort_by_key(|(key, _)| key.span.start);
     ConfigValue::Table(entries)
 }
@@ -53,7 +54,7 @@ fn node(value: Spanned<DeValue<'_>>) -> ConfigNode {
 }
 
 fn integer(number: &DeInteger<'_>) -> ConfigValue {
-    // What does not fit is no number that any key could take, and is refused as text would be.
+    // An integer that does not fit is out of range for every key, and is refused like a string.
     i64::from_str_radix(number.as_str(), number.radix())
         .map_or_else(|_| ConfigValue::Text(number.as_str().to_owned()), ConfigValue::Integer)
 }

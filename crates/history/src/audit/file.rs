@@ -1,5 +1,6 @@
-//! The file of the audit: whole lines only, put aside when it is large or old, shared with other processes that write to
-//! the same. All that is done to it is done under its lock, which the kernel takes back from a process that dies.
+//! The audit log file: complete lines only, rotated by size and age, and shared with other
+//! processes that write to it. All changes are made under its lock, which the kernel releases when
+//! a process dies.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -13,12 +14,12 @@ use toolyard_hub::Timestamp;
 use super::{AuditFlush, AuditSettings};
 use crate::audit_line::BEGINNING;
 
-/// How long another process may hold the lock. It does so for one write at a time.
+/// How long to wait for the lock. Other processes hold it for one write at a time.
 const LOCK_TIME: Duration = Duration::from_secs(2);
 const LOCK_PAUSE: Duration = Duration::from_micros(200);
-/// How far back the beginning of a torn line is looked for.
+/// How far back to search for the beginning of a torn line.
 const LONGEST_LINE: u64 = 1 << 20;
-/// A file is put aside because of its age this often at most.
+/// The minimum interval between rotations by age.
 const SHORTEST_TURN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct AuditFile {
     keep_files: usize,
     keep_for: Option<Duration>,
     open: OpenFile,
-    /// That old files could not be moved was told.
+    /// Whether a failed rotation has already been logged.
     rotation_error_logged: bool,
 }
 
@@ -42,12 +43,12 @@ struct OpenFile {
 #[derive(Debug)]
 enum FileKind {
     Plain {
-        /// Where our last line ended. Beyond that somebody else wrote.
+        /// The end of the last line that this process wrote. Other processes wrote what follows.
         end: u64,
-        /// When its first line was written.
+        /// When the first line was written.
         since: SystemTime,
     },
-    /// A pipe or a device: there is nothing to lock, to mend or to put aside.
+    /// A pipe or a device, which is neither locked nor repaired nor rotated.
     Other,
 }
 
@@ -71,16 +72,16 @@ impl AuditFile {
         &self.path
     }
 
-    /// Writes lines, all of them or none.
+    /// Appends lines: all of them, or none.
     pub(super) fn append(&mut self, text: &[u8]) -> io::Result<()> {
         if let FileKind::Other = self.open.kind {
             return self.open.file.write_all(text);
         }
         self.lock()?;
-        let done = self.append_locked(text);
-        // It goes with the process if not with this; and somebody else may have been waiting.
+        let result = self.append_locked(text);
+        // If this fails, the lock is released when the process ends.
         let _ = self.open.file.unlock();
-        done
+        result
     }
 
     fn append_locked(&mut self, text: &[u8]) -> io::Result<()> {
@@ -88,10 +89,10 @@ impl AuditFile {
         if size.end > 0 && self.needs_rotation(size.end + text.len() as u64) {
             match self.rotate() {
                 Ok(()) => size = self.open.truncate_torn_line()?,
-                // A file that is too large is better than a line that is lost.
+                // An oversized file is better than a lost line.
                 Err(error) if !self.rotation_error_logged => {
                     self.rotation_error_logged = true;
-                    tracing::error!(file = %self.path.display(), %error, "cannot put the audit aside");
+                    tracing::error!(file = %self.path.display(), %error, "cannot rotate the audit log");
                 }
                 Err(_) => {}
             }
@@ -105,7 +106,7 @@ impl AuditFile {
             AuditFlush::Disk => self.open.file.sync_data(),
         });
         if written.is_err() {
-            // Half of a line is worse than none.
+            // Removes a partially written line.
             let _ = self.open.file.set_len(size.end);
         } else if let FileKind::Plain { end, since } = &mut self.open.kind {
             if size.end == 0 {
@@ -116,51 +117,51 @@ impl AuditFile {
         written
     }
 
-    /// Locks the file that is at the path now: another process may have put ours aside meanwhile.
+    /// Locks the file that is currently at the path. Another process may have rotated the open one.
     fn lock(&mut self) -> io::Result<()> {
-        let began = Instant::now();
+        let started = Instant::now();
         loop {
             match self.open.file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) if began.elapsed() > LOCK_TIME => {
-                    return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds its lock"));
+                Err(TryLockError::WouldBlock) if started.elapsed() > LOCK_TIME => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "another process holds the lock"));
                 }
                 Err(TryLockError::WouldBlock) => {
                     std::thread::park_timeout(LOCK_PAUSE);
                     continue;
                 }
-                // There are file systems without locks; then nobody else is known to write here.
+                // Some file systems do not support locks. Other writers are then not detected.
                 Err(TryLockError::Error(_)) => {}
             }
-            let ours = self.open.file.metadata()?;
+            let open = self.open.file.metadata()?;
             match std::fs::metadata(&self.path) {
-                Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(()),
+                Ok(current) if (current.dev(), current.ino()) == (open.dev(), open.ino()) => return Ok(()),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
-            // The lock of the old one goes when it is closed.
+            // Closing the old file releases its lock.
             self.open = OpenFile::open(&self.path)?;
         }
     }
 
-    /// That there is a file of this name must survive a power cut where its lines are to.
+    /// Syncs the directory, so that the file itself survives a power failure if its lines must.
     fn sync_directory(&self) -> io::Result<()> {
-        match (self.flush, folder(&self.path)) {
-            (AuditFlush::Disk, Some(folder)) => File::open(folder)?.sync_all(),
+        match (self.flush, parent_directory(&self.path)) {
+            (AuditFlush::Disk, Some(directory)) => File::open(directory)?.sync_all(),
             _ => Ok(()),
         }
     }
 
-    /// Whether the file is to be put aside before it has this size.
+    /// Returns whether the file must be rotated before it reaches this size.
     fn needs_rotation(&self, size: u64) -> bool {
         let FileKind::Plain { since, .. } = self.open.kind else { return false };
-        let turn = self.keep_for.map(|time| rotation_interval(time, self.keep_files));
-        let old = turn.is_some_and(|turn| since.elapsed().is_ok_and(|age| age > turn));
-        size > self.rotate_bytes || old
+        let interval = self.keep_for.map(|time| rotation_interval(time, self.keep_files));
+        let is_old = interval.is_some_and(|interval| since.elapsed().is_ok_and(|age| age > interval));
+        size > self.rotate_bytes || is_old
     }
 
-    /// Puts the file aside as number 1, and each that was put aside before one number further.
+    /// Renames the file to number 1, and increments the numbers of older files.
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..=self.keep_files).rev() {
             let from = self.rotated_path(number);
@@ -171,20 +172,21 @@ impl AuditFile {
             }
         }
         std::fs::rename(&self.path, self.rotated_path(1))?;
-        // Nothing is at the path any more, so this makes a new one, or takes the one that somebody else has made.
+        // The path is free now, so this creates a new file or opens the one that another process
+        // has created.
         self.lock()?;
         self.sync_directory()?;
         self.remove_expired();
         Ok(())
     }
 
-    /// Removes what was put aside and is too old, or one too many, and puts the file itself aside if it is old.
+    /// Rotates the file if it is too old, and removes expired or excess rotated files.
     pub(super) fn rotate_and_prune(&mut self) {
         if let FileKind::Other = self.open.kind {
             return;
         }
         if self.needs_rotation(0) && self.lock().is_ok() {
-            // Somebody else may have done it.
+            // Another process may have rotated it in the meantime.
             if self.needs_rotation(0) && self.open.truncate_torn_line().is_ok_and(|size| size.end > 0) {
                 let _ = self.rotate();
             }
@@ -194,13 +196,15 @@ impl AuditFile {
     }
 
     fn remove_expired(&self) {
-        let (Some(folder), Some(name)) = (folder(&self.path), self.path.file_name()) else { return };
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let (Some(directory), Some(name)) = (parent_directory(&self.path), self.path.file_name()) else {
+            return;
+        };
+        let Ok(entries) = std::fs::read_dir(directory) else { return };
         let prefix = format!("{}.", name.to_string_lossy());
         for entry in entries.flatten() {
             let number = entry.file_name().to_str().and_then(|name| digits(name.strip_prefix(&prefix)?));
             let Some(number) = number else { continue };
-            let written = entry.metadata().and_then(|about| about.modified()).ok();
+            let written = entry.metadata().and_then(|metadata| metadata.modified()).ok();
             let age = written.and_then(|written| written.elapsed().ok()).unwrap_or_default();
             if number > self.keep_files || self.keep_for.is_some_and(|time| age > time) {
                 let _ = std::fs::remove_file(entry.path());
@@ -213,7 +217,7 @@ impl AuditFile {
     }
 }
 
-/// Where a file ends, and in what.
+/// The end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileEnd {
     end: u64,
@@ -223,26 +227,26 @@ struct FileEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileTail {
     Complete,
-    /// The last line has no end and is none of ours, so it is left as it is.
+    /// The last line is incomplete and was not written by Toolyard, so it is left unchanged.
     TornForeign,
 }
 
 impl OpenFile {
     fn open(path: &Path) -> io::Result<Self> {
         let file = options().create(true).open(path)?;
-        let about = file.metadata()?;
-        if !about.is_file() {
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
             return Ok(Self { file, kind: FileKind::Other });
         }
         let mut beginning = [0; 64];
         let read = file.read_at(&mut beginning, 0)?;
-        let since = parse_line_time(&beginning[..read]).or_else(|| about.modified().ok());
-        // Nothing in it is known to be ours yet, so its end is looked at before the first write.
+        let since = parse_line_time(&beginning[..read]).or_else(|| metadata.modified().ok());
+        // With `end` at 0, the end of the file is checked before the first write.
         let kind = FileKind::Plain { end: 0, since: since.unwrap_or_else(SystemTime::now) };
         Ok(Self { file, kind })
     }
 
-    /// Takes away half a line that a process left behind when it was killed in the middle of a write. Its call was not
+    /// Removes the incomplete line of a process that was killed during a write. Its call was not
     /// answered.
     fn truncate_torn_line(&mut self) -> io::Result<FileEnd> {
         let size = self.file.metadata()?.len();
@@ -265,8 +269,8 @@ impl OpenFile {
             None if start == 0 => 0,
             None => return Ok(FileEnd { end: size, tail: FileTail::TornForeign }),
         };
-        let (tail, ours) = (&tail[line..], BEGINNING.as_bytes());
-        if !tail.starts_with(&ours[..ours.len().min(tail.len())]) {
+        let (tail, prefix) = (&tail[line..], BEGINNING.as_bytes());
+        if !tail.starts_with(&prefix[..prefix.len().min(tail.len())]) {
             return Ok(FileEnd { end: size, tail: FileTail::TornForeign });
         }
         let end = start + line as u64;
@@ -275,21 +279,21 @@ impl OpenFile {
     }
 }
 
-/// For reading, and for writing at the end only; nobody but its owner may read a file that we make.
+/// Returns options for reading and appending. New files are readable only by their owner.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).append(true).mode(0o600);
     options
 }
 
-/// How long one file is written to before it is put aside because of its age: so that all that are kept together reach as
-/// far back as lines are kept.
+/// Returns the age at which a file is rotated, so that the kept files together cover the retention
+/// time.
 fn rotation_interval(keep_for: Duration, keep_files: usize) -> Duration {
     let files = u32::try_from(keep_files).unwrap_or(u32::MAX).max(1);
     (keep_for / files).max(SHORTEST_TURN.min(keep_for))
 }
 
-/// The time at the beginning of a line of ours.
+/// Parses the time at the beginning of an audit line.
 fn parse_line_time(line: &[u8]) -> Option<SystemTime> {
     let rest = line.strip_prefix(BEGINNING.as_bytes())?;
     let end = memchr::memchr(b'"', rest)?;
@@ -297,25 +301,25 @@ fn parse_line_time(line: &[u8]) -> Option<SystemTime> {
     Some(time.0)
 }
 
-fn with_extra_extension(path: &Path, ending: &str) -> PathBuf {
+fn with_extra_extension(path: &Path, extension: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
-    name.push(ending);
+    name.push(extension);
     name.into()
 }
 
-fn folder(path: &Path) -> Option<&Path> {
-    path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+fn parent_directory(path: &Path) -> Option<&Path> {
+    path.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }
 
-/// A number as we write it: no sign, no zero in front.
+/// Parses the number of a rotated file, which has no sign and no leading zero.
 fn digits(text: &str) -> Option<usize> {
     text.parse().ok().filter(|number: &usize| number.to_string() == text && *number > 0)
 }
 
-fn ignore_not_found(done: io::Result<()>) -> io::Result<()> {
-    match done {
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+        result => result,
     }
 }

@@ -1,4 +1,4 @@
-//! The audit on real files, with everything that can be wrong with them.
+//! The audit log in real files, including damaged, foreign and unwritable ones.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -34,7 +34,7 @@ fn numbered(number: u64) -> SampleCall {
     })
 }
 
-/// The numbers of the lines of a file, each of which must be whole.
+/// Returns the numbers of the lines of a file. Every line must be complete.
 fn numbers(file: &Path) -> Vec<u64> {
     let text = fs::read_to_string(file).unwrap_or_default();
     assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
@@ -45,12 +45,12 @@ fn numbers(file: &Path) -> Vec<u64> {
     text.lines().map(number).collect()
 }
 
-fn aside(file: &Path, number: usize) -> PathBuf {
+fn rotated(file: &Path, number: usize) -> PathBuf {
     format!("{}.{number}", file.display()).into()
 }
 
 #[tokio::test]
-async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
+async fn a_line_is_written_before_its_call_is_answered() {
     for flush in [AuditFlush::Kernel, AuditFlush::Disk] {
         let scratch = Scratch::new();
         let file = scratch.path("audit.jsonl");
@@ -65,43 +65,43 @@ async fn a_line_is_in_the_file_when_its_call_may_be_answered() {
 }
 
 #[tokio::test]
-async fn the_record_of_a_caller_that_has_hung_up_is_kept() {
+async fn a_record_is_written_even_if_its_caller_is_gone() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
     let audit = AuditLog::open(&settings(file.clone())).unwrap();
     drop(audit.record(&numbered(1).finished()));
     audit.close().await;
     assert_eq!(numbers(&file), [1]);
-    // Now it is too late.
+    // Records after `close` are lost.
     audit.record(&numbered(2).finished()).await.unwrap();
     assert_eq!((numbers(&file), audit.lost_records()), (vec![1], 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_at_once_from_two_processes_and_files_put_aside_lose_nothing_and_tear_nothing() {
+async fn concurrent_writes_of_two_processes_survive_rotation() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
-    let of_one = AuditSettings { rotate_bytes: 20_000, keep_files: 100, ..settings(file.clone()) };
-    // Each has the file open for itself, as two processes would.
-    let audits = [of_one.clone(), of_one].map(|settings| Arc::new(AuditLog::open(&settings).unwrap()));
-    let keeping = (0..2_000_u64).map(|number| {
+    let rotating = AuditSettings { rotate_bytes: 20_000, keep_files: 100, ..settings(file.clone()) };
+    // Each opens the file separately, as two processes would.
+    let audits = [rotating.clone(), rotating].map(|settings| Arc::new(AuditLog::open(&settings).unwrap()));
+    let records = (0..2_000_u64).map(|number| {
         let audit = Arc::clone(&audits[usize::from(number % 2 == 1)]);
         tokio::spawn(async move { audit.record(&numbered(number).finished()).await })
     });
-    for kept in keeping.collect::<Vec<_>>() {
-        kept.await.unwrap().unwrap();
+    for record in records.collect::<Vec<_>>() {
+        record.await.unwrap().unwrap();
     }
     let files: Vec<PathBuf> =
-        std::iter::once(file.clone()).chain((1..=100).map(|number| aside(&file, number))).collect();
+        std::iter::once(file.clone()).chain((1..=100).map(|number| rotated(&file, number))).collect();
     let mut all: Vec<u64> = files.iter().flat_map(|file| numbers(file)).collect();
     all.sort_unstable();
     assert_eq!(all, (0..2_000).collect::<Vec<_>>());
-    let there = files.iter().filter(|file| file.exists()).count();
-    assert!((4..=100).contains(&there), "{there}");
+    let existing = files.iter().filter(|file| file.exists()).count();
+    assert!((4..=100).contains(&existing), "{existing}");
 }
 
 #[tokio::test]
-async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
+async fn excess_rotated_files_are_removed_and_foreign_files_stay() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
     for name in ["audit.jsonl.9", "audit.jsonl.09", "audit.jsonl.x", "audit.jsonl.old"] {
@@ -111,8 +111,8 @@ async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
     for number in 0..6 {
         audit.record(&numbered(number).finished()).await.unwrap();
     }
-    let kept: Vec<_> = (1..=3).map(|number| numbers(&aside(&file, number))).collect();
-    assert_eq!((numbers(&file), kept), (vec![5], vec![vec![4], vec![3], vec![2]]));
+    let older: Vec<_> = (1..=3).map(|number| numbers(&rotated(&file, number))).collect();
+    assert_eq!((numbers(&file), older), (vec![5], vec![vec![4], vec![3], vec![2]]));
     let mut names: Vec<_> =
         fs::read_dir(scratch.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -126,11 +126,11 @@ async fn only_so_many_files_are_kept_and_strangers_are_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_too_old_goes() {
+async fn expired_files_are_removed() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
     let day = Duration::from_secs(86_400);
-    let made_old = |path: &Path, age: Duration| {
+    let set_age = |path: &Path, age: Duration| {
         File::options().append(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
     };
     let line = crate::audit_line::format_line(
@@ -139,18 +139,18 @@ async fn what_is_too_old_goes() {
     );
     fs::write(&file, line).unwrap();
     for (number, age) in [(1, 5 * day), (2, 10 * day), (3, 30 * day)] {
-        fs::write(aside(&file, number), "").unwrap();
-        made_old(&aside(&file, number), age);
+        fs::write(rotated(&file, number), "").unwrap();
+        set_age(&rotated(&file, number), age);
     }
-    // Three files for nine days: each is written to for three.
+    // Three files cover nine days, so each is rotated after three.
     let audit = AuditLog::open(&AuditSettings { keep_for: Some(9 * day), ..settings(file.clone()) }).unwrap();
     audit.record(&numbered(2).finished()).await.unwrap();
-    assert_eq!((numbers(&file), numbers(&aside(&file, 1))), (vec![2], vec![1]));
-    assert!(aside(&file, 2).exists() && !aside(&file, 3).exists());
+    assert_eq!((numbers(&file), numbers(&rotated(&file, 1))), (vec![2], vec![1]));
+    assert!(rotated(&file, 2).exists() && !rotated(&file, 3).exists());
 }
 
 #[tokio::test]
-async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words_are_not() {
+async fn a_torn_line_of_a_killed_process_is_removed_and_foreign_text_stays() {
     let whole = crate::audit_line::format_line(&numbered(1).finished(), AuditArguments::Omit);
     for (before, after) in [
         (format!("{whole}{}", &whole[..whole.len() - 1]), whole.clone()),
@@ -158,7 +158,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
         (format!("{whole}{{\"ti"), whole.clone()),
         (whole[..50].to_owned(), String::new()),
         (whole.clone(), whole.clone()),
-        ("somebody's notes".to_owned(), "somebody's notes\n".to_owned()),
+        ("unrelated notes".to_owned(), "unrelated notes\n".to_owned()),
         (format!("{whole}# a comment"), format!("{whole}# a comment\n")),
     ] {
         let scratch = Scratch::new();
@@ -172,7 +172,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
             "{before:?}: {text:?}"
         );
         assert_eq!(text[after.len()..].lines().count(), 1);
-        // The same while the file is open, if another process dies.
+        // The same applies if another process dies while the file is open.
         fs::write(&file, format!("{text}{{\"time\":\"2")).unwrap();
         audit.record(&numbered(3).finished()).await.unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), text.lines().count() + 1);
@@ -180,7 +180,7 @@ async fn half_a_line_of_a_process_that_was_killed_is_taken_away_and_others_words
 }
 
 #[tokio::test]
-async fn a_file_that_somebody_else_moved_away_is_made_anew() {
+async fn a_file_that_was_moved_away_is_created_again() {
     let scratch = Scratch::new();
     let (file, moved) = (scratch.path("audit.jsonl"), scratch.path("moved"));
     let audit = AuditLog::open(&settings(file.clone())).unwrap();
@@ -195,17 +195,17 @@ async fn a_file_that_somebody_else_moved_away_is_made_anew() {
 #[tokio::test]
 async fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let scratch = Scratch::new();
-    let missing = scratch.path("no/such/folder/audit.jsonl");
+    let missing = scratch.path("no/such/directory/audit.jsonl");
     let error = AuditLog::open(&settings(missing.clone())).unwrap_err().to_string();
     assert_eq!(
         error,
-        format!("cannot write the audit {}: No such file or directory (os error 2)", missing.display())
+        format!("cannot write the audit log {}: No such file or directory (os error 2)", missing.display())
     );
     assert!(AuditLog::open(&settings(scratch.path(""))).is_err());
 }
 
 #[tokio::test]
-async fn a_full_disk_stops_nobody_unless_it_is_to() {
+async fn a_full_disk_refuses_calls_only_if_configured() {
     let full = PathBuf::from("/dev/full");
     let audit = AuditLog::open(&settings(full.clone())).unwrap();
     audit.record(&numbered(1).finished()).await.unwrap();
@@ -224,19 +224,19 @@ async fn a_full_disk_stops_nobody_unless_it_is_to() {
 }
 
 #[tokio::test]
-async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
+async fn failed_writes_are_repeated_once_the_file_is_writable() {
     let scratch = Scratch::new();
-    let folder = scratch.path("folder");
-    fs::create_dir(&folder).unwrap();
-    let file = folder.join("audit.jsonl");
+    let directory = scratch.path("directory");
+    fs::create_dir(&directory).unwrap();
+    let file = directory.join("audit.jsonl");
     let audit =
         AuditLog::open(&AuditSettings { on_failure: AuditFailurePolicy::Refuse, ..settings(file.clone()) })
             .unwrap();
     audit.record(&numbered(1).finished()).await.unwrap();
-    fs::rename(&folder, scratch.path("away")).unwrap();
+    fs::rename(&directory, scratch.path("away")).unwrap();
     assert!(audit.record(&numbered(2).finished()).await.is_err());
     assert!(audit.record(&numbered(3).finished()).await.is_err());
-    fs::rename(scratch.path("away"), &folder).unwrap();
+    fs::rename(scratch.path("away"), &directory).unwrap();
     while audit.admit().is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -245,7 +245,7 @@ async fn lines_that_could_not_be_written_are_written_when_that_works_again() {
 }
 
 #[tokio::test]
-async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
+async fn waiting_for_the_lock_of_another_process_times_out() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
     let audit = AuditLog::open(&settings(file.clone())).unwrap();
@@ -259,7 +259,7 @@ async fn a_process_that_keeps_the_lock_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_there_keeps_its_mode() {
+async fn an_existing_file_keeps_its_mode() {
     let scratch = Scratch::new();
     let file = scratch.path("audit.jsonl");
     fs::write(&file, "").unwrap();

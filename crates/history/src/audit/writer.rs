@@ -1,4 +1,5 @@
-//! Many callers, one writer: lines gather while a write is under way, and the next write takes all of them.
+//! The writer thread. Lines accumulate while a write is in progress, and the next write takes all
+//! of them.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,20 +10,21 @@ use tokio::sync::oneshot;
 
 use super::file::AuditFile;
 
-/// The most that waits for a write, in bytes. Callers wait for their lines, so it takes a disk that hangs to get there.
+/// Size limit of the queue, in bytes. Callers wait for their lines, so only a disk that hangs can
+/// fill it.
 const MOST_WAITING: usize = 64 << 20;
-/// The most that is held to be written later while the file cannot be written, in bytes.
+/// Size limit of the backlog while the file cannot be written, in bytes.
 const MOST_HELD: usize = 8 << 20;
-/// How often a file that cannot be written is tried again when nobody calls.
+/// Retry interval while the file cannot be written.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// How often old files are looked for when nobody calls.
+/// How often expired files are removed while there are no calls.
 const TIDY: Duration = Duration::from_secs(3600);
 
-/// What became of a line.
+/// The result of writing a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AuditWriteStatus {
     Written,
-    /// Not now; perhaps later.
+    /// Not written yet. The line may be written later.
     Failed,
 }
 
@@ -42,19 +44,19 @@ struct Batch {
 }
 
 impl AuditQueue {
-    /// Takes a line to be written. The answer comes when it is, or when it is known that it is not.
+    /// Queues a line. The receiver completes when the write has succeeded or failed.
     pub(super) fn push(&self, line: &str) -> oneshot::Receiver<AuditWriteStatus> {
-        let (tell, told) = oneshot::channel();
+        let (sender, status) = oneshot::channel();
         let mut waiting = self.lock();
         if waiting.closed || waiting.text.len() + line.len() > MOST_WAITING {
             self.lost.fetch_add(1, Ordering::Relaxed);
-            return told;
+            return status;
         }
         waiting.text.extend_from_slice(line.as_bytes());
-        waiting.callers.push(tell);
+        waiting.callers.push(sender);
         drop(waiting);
         self.filled.notify_one();
-        told
+        status
     }
 
     pub(super) fn close(&self) {
@@ -74,63 +76,63 @@ impl AuditQueue {
         self.waiting.lock()
     }
 
-    /// All that has gathered, once there is something or this much time has passed.
-    fn next(&self, time: Duration) -> Batch {
+    /// Waits up to `limit` for lines, and returns all queued ones.
+    fn next(&self, limit: Duration) -> Batch {
         let mut waiting = self.lock();
         let idle = |batch: &mut Batch| batch.callers.is_empty() && !batch.closed;
-        self.filled.wait_while_for(&mut waiting, idle, time);
+        self.filled.wait_while_for(&mut waiting, idle, limit);
         let closed = waiting.closed;
         std::mem::replace(&mut *waiting, Batch { closed, ..Batch::default() })
     }
 }
 
-/// Writes what is taken in, until it is closed and nothing is left.
+/// Writes queued lines until the queue is closed and empty.
 pub(super) fn run_writer(shared: &AuditQueue, mut file: AuditFile) {
-    // A crash must not leave callers waiting for ever for lines that nobody writes.
+    // A panic must not leave callers waiting forever.
     let _close = CloseOnDrop(shared);
-    let mut held = AuditBacklog::default();
+    let mut backlog = AuditBacklog::default();
     loop {
-        let Batch { text, callers, closed } = shared.next(if held.is_empty() { TIDY } else { TRY_AGAIN });
-        let fate = match held.try_write(&text, &mut file, closed) {
+        let Batch { text, callers, closed } = shared.next(if backlog.is_empty() { TIDY } else { TRY_AGAIN });
+        let status = match backlog.try_write(&text, &mut file, closed) {
             None => AuditWriteStatus::Failed,
             Some(Ok(())) => {
                 if shared.failing.swap(false, Ordering::Relaxed) {
                     let (file, lost) = (file.path().display(), shared.lost_records());
-                    tracing::warn!(%file, lost, "the audit can be written again");
+                    tracing::warn!(%file, lost, "the audit log can be written again");
                 }
-                held = AuditBacklog::default();
+                backlog = AuditBacklog::default();
                 AuditWriteStatus::Written
             }
             Some(Err(error)) => {
                 if !shared.failing.swap(true, Ordering::Relaxed) {
-                    tracing::error!(file = %file.path().display(), %error, "cannot write the audit");
+                    tracing::error!(file = %file.path().display(), %error, "cannot write the audit log");
                 }
                 AuditWriteStatus::Failed
             }
         };
-        if fate == AuditWriteStatus::Failed && !held.add(&text, callers.len()) {
+        if status == AuditWriteStatus::Failed && !backlog.add(&text, callers.len()) {
             shared.lost.fetch_add(callers.len() as u64, Ordering::Relaxed);
         }
         for caller in callers {
-            // Who has hung up does not need to know.
-            let _ = caller.send(fate);
+            // The caller may be gone.
+            let _ = caller.send(status);
         }
         if closed {
-            let nothing_left = shared.lock().callers.is_empty();
-            if nothing_left {
-                shared.lost.fetch_add(held.lines as u64, Ordering::Relaxed);
+            let is_empty = shared.lock().callers.is_empty();
+            if is_empty {
+                shared.lost.fetch_add(backlog.lines as u64, Ordering::Relaxed);
                 return;
             }
         }
     }
 }
 
-/// Lines that could not be written yet, and when that was tried last.
+/// Lines that could not be written yet, and the time of the last attempt.
 #[derive(Debug, Default)]
 struct AuditBacklog {
     text: Vec<u8>,
     lines: usize,
-    tried: Option<Instant>,
+    last_attempt: Option<Instant>,
 }
 
 impl AuditBacklog {
@@ -138,31 +140,32 @@ impl AuditBacklog {
         self.text.is_empty()
     }
 
-    /// Writes what is held and what has come, unless that was tried in vain just now.
+    /// Writes the backlog and the new lines. Returns `None` if the last attempt failed too
+    /// recently.
     fn try_write(&mut self, text: &[u8], file: &mut AuditFile, closed: bool) -> Option<io::Result<()>> {
         if self.is_empty() {
             if text.is_empty() {
                 file.rotate_and_prune();
                 return Some(Ok(()));
             }
-            self.tried = Some(Instant::now());
+            self.last_attempt = Some(Instant::now());
             return Some(file.append(text));
         }
-        if !closed && self.tried.is_some_and(|tried| tried.elapsed() < TRY_AGAIN) {
+        if !closed && self.last_attempt.is_some_and(|attempt| attempt.elapsed() < TRY_AGAIN) {
             return None;
         }
-        self.tried = Some(Instant::now());
+        self.last_attempt = Some(Instant::now());
         Some(file.append(&[&self.text, text].concat()))
     }
 
-    /// False if there is no room.
+    /// Adds lines. Returns whether they fit.
     fn add(&mut self, text: &[u8], lines: usize) -> bool {
-        let room = self.text.len() + text.len() <= MOST_HELD;
-        if room {
+        let fits = self.text.len() + text.len() <= MOST_HELD;
+        if fits {
             self.text.extend_from_slice(text);
             self.lines += lines;
         }
-        room
+        fits
     }
 }
 
@@ -171,11 +174,11 @@ struct CloseOnDrop<'a>(&'a AuditQueue);
 impl Drop for CloseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.close();
-        let left = std::mem::take(&mut self.0.lock().callers);
+        let callers = std::mem::take(&mut self.0.lock().callers);
         if std::thread::panicking() {
-            tracing::error!("the audit crashed and is not written any more");
+            tracing::error!("the writer of the audit log panicked; no further lines are written");
             self.0.failing.store(true, Ordering::Relaxed);
-            self.0.lost.fetch_add(left.len() as u64, Ordering::Relaxed);
+            self.0.lost.fetch_add(callers.len() as u64, Ordering::Relaxed);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A database that is damaged: moving it out of the way so that a new one can be started. Nothing is ever deleted here.
+//! Moving a damaged database aside so that a new one can be created. Nothing is deleted here.
 
 use std::fs::File;
 use std::io;
@@ -9,25 +9,26 @@ use toolyard_hub::Timestamp;
 
 use super::open::HistoryStoreError;
 
-/// How long another process may take to open or move the same database.
+/// How long to wait while another process opens or moves the same database.
 const WAIT: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_millis(50);
-/// What SQLite keeps beside a database; without these files a damaged one cannot be repaired.
+/// The files that SQLite keeps next to a database. Without them a damaged one cannot be repaired.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// What happens to a damaged history at start.
+/// What happens if the history is damaged at startup.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HistoryDamagePolicy {
-    /// The start fails, and the error says how to move the file.
+    /// Startup fails, and the error explains how to move the file.
     #[default]
     Fail,
-    /// The file is renamed to `FILE.damaged-TIME`, and a new history is started.
+    /// The file is renamed to `FILE.damaged-TIME`, and a new history is created.
     MoveAside,
 }
 
-/// Opens the database; a damaged one is renamed first. Processes that start at the same time take turns from the first
-/// look on: none of them moves the new file that another has just made, and none has the damaged file open while it is
-/// moved, because SQLite would then delete what belongs to the new one when it closes the old one.
+/// Opens the database, and renames a damaged one first. Processes that start at the same time take
+/// turns, so that none of them moves the new file of another. None has the damaged file open while
+/// it is moved either, because closing it would make SQLite delete files that belong to the new
+/// one.
 pub(super) fn open_or_move_aside<T>(
     file: &Path,
     open: impl Fn() -> Result<T, HistoryStoreError>,
@@ -42,7 +43,7 @@ pub(super) fn open_or_move_aside<T>(
                 file = %file.display(),
                 moved_to = %moved_to.display(),
                 error = %source,
-                "the history is damaged and was moved aside; a new one is started"
+                "damaged history moved aside; creating a new one"
             );
             open()
         }
@@ -50,7 +51,7 @@ pub(super) fn open_or_move_aside<T>(
     }
 }
 
-/// Renames the database and what SQLite keeps beside it; says where it is now.
+/// Renames the database and the files next to it, and returns the new path.
 pub(super) fn move_aside(file: &Path, now: SystemTime) -> io::Result<PathBuf> {
     let target = unused_aside_path(file, now);
     std::fs::rename(file, &target)?;
@@ -63,15 +64,14 @@ pub(super) fn move_aside(file: &Path, now: SystemTime) -> io::Result<PathBuf> {
     Ok(target)
 }
 
-/// A name beside the file that no file has yet.
+/// Returns an unused path next to the file.
 pub(super) fn unused_aside_path(file: &Path, now: SystemTime) -> PathBuf {
     let time: String = Timestamp(now).to_string().chars().filter(|c| !matches!(c, '-' | ':')).collect();
-    // Without the milliseconds.
     let time = time.split_once('.').map_or(time.as_str(), |(seconds, _)| seconds);
     let first = with_suffix(file, &format!(".damaged-{time}Z"));
     let more = (2_u32..).map(|number| with_suffix(&first, &format!("-{number}")));
-    let free = std::iter::once(first.clone()).chain(more).find(|path| !path.exists());
-    free.unwrap_or(first)
+    let unused = std::iter::once(first.clone()).chain(more).find(|path| !path.exists());
+    unused.unwrap_or(first)
 }
 
 fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
@@ -80,22 +80,24 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Locks the folder of the database. The lock is gone when the file is closed, also when the process is killed.
+/// Locks the directory of the database. The lock is released when the returned file is closed or
+/// the process is killed.
 fn lock_directory(file: &Path) -> io::Result<File> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let folder = File::open(folder)?;
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = parent.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(directory)?;
+    let directory = File::open(directory)?;
     let limit = Instant::now() + WAIT;
     loop {
-        match folder.try_lock() {
-            Ok(()) => return Ok(folder),
+        match directory.try_lock() {
+            Ok(()) => return Ok(directory),
             Err(std::fs::TryLockError::WouldBlock) if Instant::now() < limit => {
                 std::thread::park_timeout(AGAIN)
             }
             Err(std::fs::TryLockError::WouldBlock) => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    "another process holds its folder locked",
+                    "another process holds the lock on its directory",
                 ));
             }
             Err(std::fs::TryLockError::Error(error)) => return Err(error),

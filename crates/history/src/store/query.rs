@@ -1,4 +1,4 @@
-//! Reading past calls back.
+//! Queries for past calls.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,41 +11,41 @@ use toolyard_hub::{
 const COLUMNS: &str =
     "id, at, duration, thing, subject, source, principal, session_id, user_id, status, kind, error";
 
-/// Those that fit, the latest first.
-pub(super) fn recent(database: &Connection, asked: &HistoryQuery) -> rusqlite::Result<Vec<PastCall>> {
-    let mut asking = SqlFilter::default();
+/// Returns the calls that match a query, latest first.
+pub(super) fn recent(database: &Connection, query: &HistoryQuery) -> rusqlite::Result<Vec<PastCall>> {
+    let mut filter = SqlFilter::default();
     let micros = |at| HistoryCursor::new(at, ExecutionId::from_bytes([0; 16])).micros;
-    if let Some(HistoryCursor { micros, id }) = asked.after {
-        asking.add("(at, id) < (?, ?)", [Value::from(micros), id.to_string().into()]);
+    if let Some(HistoryCursor { micros, id }) = query.after {
+        filter.add("(at, id) < (?, ?)", [Value::from(micros), id.to_string().into()]);
     }
-    if let Some(since) = asked.since {
-        asking.add("at >= ?", [Value::from(micros(since))]);
+    if let Some(since) = query.since {
+        filter.add("at >= ?", [Value::from(micros(since))]);
     }
-    if let Some(until) = asked.until {
-        asking.add("at < ?", [Value::from(micros(until))]);
+    if let Some(until) = query.until {
+        filter.add("at < ?", [Value::from(micros(until))]);
     }
-    if let Some(thing) = asked.kind {
-        asking.add("thing = ?", [Value::from(thing.as_str().to_owned())]);
+    if let Some(kind) = query.kind {
+        filter.add("thing = ?", [Value::from(kind.as_str().to_owned())]);
     }
-    if let Some(principal) = &asked.principal {
-        asking.add("principal = ?", [Value::from(principal.clone())]);
+    if let Some(principal) = &query.principal {
+        filter.add("principal = ?", [Value::from(principal.clone())]);
     }
-    if let Some(subject) = &asked.subject {
-        asking.add("subject = ?", [Value::from(subject.clone())]);
+    if let Some(subject) = &query.subject {
+        filter.add("subject = ?", [Value::from(subject.clone())]);
     }
-    if let Some(status) = asked.status {
-        asking.add("status = ?", [Value::from(status.as_str().to_owned())]);
+    if let Some(status) = query.status {
+        filter.add("status = ?", [Value::from(status.as_str().to_owned())]);
     }
-    if let Some(text) = &asked.text {
-        let places = ["subject", "source", "session_id", "user_id", "error"];
-        let found = places.map(|place| format!("instr(lower({place}), ?) > 0")).join(" OR ");
-        asking.add(&format!("({found})"), places.map(|_| Value::from(text.to_ascii_lowercase())));
+    if let Some(text) = &query.text {
+        let columns = ["subject", "source", "session_id", "user_id", "error"];
+        let matches = columns.map(|column| format!("instr(lower({column}), ?) > 0")).join(" OR ");
+        filter.add(&format!("({matches})"), columns.map(|_| Value::from(text.to_ascii_lowercase())));
     }
-    let filter = if asking.filters.is_empty() { "1".to_owned() } else { asking.filters.join(" AND ") };
-    let text = format!("SELECT {COLUMNS} FROM calls WHERE {filter} ORDER BY at DESC, id DESC LIMIT ?");
-    asking.values.push(i64::try_from(asked.limit).unwrap_or(i64::MAX).into());
+    let condition = if filter.filters.is_empty() { "1".to_owned() } else { filter.filters.join(" AND ") };
+    let text = format!("SELECT {COLUMNS} FROM calls WHERE {condition} ORDER BY at DESC, id DESC LIMIT ?");
+    filter.values.push(i64::try_from(query.limit).unwrap_or(i64::MAX).into());
     let mut statement = database.prepare(&text)?;
-    let rows = statement.query_map(params_from_iter(asking.values), parse_row)?;
+    let rows = statement.query_map(params_from_iter(filter.values), parse_row)?;
     rows.collect()
 }
 
@@ -67,7 +67,7 @@ impl SqlFilter {
     }
 }
 
-/// What was written is known; words of a later version are taken for the nearest that there is today.
+/// Parses a row. Values of a later version become the nearest known ones.
 fn parse_row(row: &Row<'_>) -> rusqlite::Result<PastCall> {
     let micros =
         |index| row.get::<_, i64>(index).map(|n| Duration::from_micros(u64::try_from(n).unwrap_or(0)));
@@ -76,10 +76,10 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<PastCall> {
     let status = CallStatus::from_word(&row.get::<_, String>(9)?).unwrap_or(CallStatus::Failed);
     let ended = CallEndReason::from_record(status, kind).unwrap_or(CallEndReason::Failed);
     let id: String = row.get(0)?;
-    let no_id =
+    let invalid_id =
         |error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error));
     Ok(PastCall {
-        id: id.parse().map_err(|error: toolyard_hub::InvalidExecutionId| no_id(error))?,
+        id: id.parse().map_err(|error: toolyard_hub::InvalidExecutionId| invalid_id(error))?,
         at: UNIX_EPOCH + micros(1)?,
         duration: micros(2)?,
         kind: EntryKind::from_word(&row.get::<_, String>(3)?).unwrap_or(EntryKind::Tool),

@@ -1,4 +1,4 @@
-//! The history in real files: what is kept, what is found again, and what is not touched.
+//! The history in real files: storage, queries, retention, and files that must stay unchanged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +32,7 @@ fn id(number: u64) -> ExecutionId {
     ExecutionId::from_bytes(bytes)
 }
 
-/// Number `number`, so many seconds after a certain time.
+/// Returns the call with this number, accepted that many seconds after a fixed time.
 fn numbered(number: u64) -> SampleCall {
     sample("work").with(|call| {
         call.id = id(number);
@@ -44,18 +44,18 @@ fn all() -> HistoryQuery {
     HistoryQuery { limit: 10_000, ..HistoryQuery::default() }
 }
 
-/// The numbers of what is found, in order.
-async fn found(store: &HistoryStore, query: HistoryQuery) -> Vec<u64> {
+/// Returns the numbers of the calls that match, in order.
+async fn query_numbers(store: &HistoryStore, query: HistoryQuery) -> Vec<u64> {
     let calls = store.recent(query).await.unwrap();
     calls.iter().map(|call| u64::from_be_bytes(call.id.as_bytes()[8..].try_into().unwrap())).collect()
 }
 
-/// Everything that is in the file, by a store of its own.
-async fn kept(file: &Path) -> Vec<u64> {
+/// Returns the numbers of all calls in the file, read by a separate store.
+async fn stored_numbers(file: &Path) -> Vec<u64> {
     let store = HistoryStore::open(HistoryStoreSettings { keep_rows: u64::MAX, ..settings(file) }).unwrap();
-    let found = found(&store, all()).await;
+    let numbers = query_numbers(&store, all()).await;
     store.close().await;
-    found
+    numbers
 }
 
 #[tokio::test]
@@ -64,17 +64,17 @@ async fn a_call_is_found_as_soon_as_it_is_recorded() {
     let store = HistoryStore::open(settings(&scratch.path("history.db"))).unwrap();
     for number in 1..=20 {
         store.record(&numbered(number).finished());
-        assert_eq!(found(&store, all()).await.len() as u64, number);
+        assert_eq!(query_numbers(&store, all()).await.len() as u64, number);
         assert!(store.find(id(number)).await.unwrap().is_some());
     }
     store.close().await;
-    assert_eq!(found(&store, all()).await.len(), 20, "also after the end of the writer");
+    assert_eq!(query_numbers(&store, all()).await.len(), 20, "calls are readable after the writer has ended");
 }
 
 #[tokio::test]
-async fn a_call_is_found_again_as_it_was() {
+async fn a_call_is_read_back_unchanged() {
     let scratch = Scratch::new();
-    let file = scratch.path("new folder/history.db");
+    let file = scratch.path("new directory/history.db");
     let store = HistoryStore::open(settings(&file)).unwrap();
     let (source, error) =
         (SourceName::new("s"), HubError::new(ErrorKind::TimedOut, "too 'slow'; DROP TABLE calls"));
@@ -112,7 +112,7 @@ async fn a_call_is_found_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
+async fn calls_are_found_by_their_attributes_latest_first() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
     let store = HistoryStore::open(settings(&file)).unwrap();
@@ -158,12 +158,12 @@ async fn calls_are_found_by_what_is_said_of_them_the_latest_first() {
         (text("'; DROP TABLE calls; --"), vec![]),
         (HistoryQuery { text: Some("work".to_owned()), principal: Some("bob".to_owned()), ..all() }, vec![2]),
     ] {
-        assert_eq!(found(&store, query.clone()).await, numbers, "{query:?}");
+        assert_eq!(query_numbers(&store, query.clone()).await, numbers, "{query:?}");
     }
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsecond() {
+async fn pages_have_no_gap_or_overlap_even_within_one_microsecond() {
     let scratch = Scratch::new();
     let store = HistoryStore::open(settings(&scratch.path("history.db"))).unwrap();
     for number in 0..25 {
@@ -183,7 +183,7 @@ async fn pages_follow_each_other_without_gap_or_overlap_also_within_one_microsec
 }
 
 #[tokio::test]
-async fn what_is_too_much_and_what_is_too_old_goes() {
+async fn excess_and_expired_calls_are_deleted() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
     let store = HistoryStore::open(HistoryStoreSettings { keep_rows: 100, ..settings(&file) }).unwrap();
@@ -191,8 +191,8 @@ async fn what_is_too_much_and_what_is_too_old_goes() {
         store.record(&numbered(number).finished());
     }
     store.close().await;
-    let left = kept(&file).await;
-    // A few more than that may stay until the next look.
+    let left = stored_numbers(&file).await;
+    // A few more may stay until the next pruning.
     assert!((100..=106).contains(&left.len()), "{}", left.len());
     assert_eq!(left, (0..5_000).rev().take(left.len()).collect::<Vec<_>>());
 
@@ -203,14 +203,14 @@ async fn what_is_too_much_and_what_is_too_old_goes() {
     store.close().await;
     let day = HistoryStoreSettings { keep_for: Some(Duration::from_secs(86_400)), ..settings(&old) };
     HistoryStore::open(day).unwrap().close().await;
-    assert_eq!(kept(&old).await, [2]);
+    assert_eq!(stored_numbers(&old).await, [2]);
 }
 
 #[tokio::test]
 async fn two_processes_share_a_file() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
-    // Opened at the same time, so that both find that there is nothing yet.
+    // Opened at the same time, so that both find no file.
     let opening = [0, 1].map(|_| {
         let settings = settings(&file);
         std::thread::spawn(move || HistoryStore::open(settings).unwrap())
@@ -223,11 +223,11 @@ async fn two_processes_share_a_file() {
         store.close().await;
         assert_eq!(store.lost_records(), 0);
     }
-    assert_eq!(kept(&file).await, (0..600).rev().collect::<Vec<_>>());
+    assert_eq!(stored_numbers(&file).await, (0..600).rev().collect::<Vec<_>>());
 }
 
 #[tokio::test]
-async fn a_file_of_somebody_else_is_not_touched() {
+async fn a_foreign_file_stays_unchanged() {
     let scratch = Scratch::new();
     let other = scratch.path("other.db");
     Connection::open(&other)
@@ -235,27 +235,28 @@ async fn a_file_of_somebody_else_is_not_touched() {
         .execute_batch("CREATE TABLE calls (x); INSERT INTO calls VALUES (1)")
         .unwrap();
     let text = scratch.path("notes.txt");
-    fs::write(&text, "somebody's notes").unwrap();
+    fs::write(&text, "unrelated notes").unwrap();
     let short = scratch.path("short.db");
     fs::write(&short, b"SQLite format 3\0").unwrap();
     for file in [other, text, short] {
         let before = fs::read(&file).unwrap();
         let error = HistoryStore::open(settings(&file)).unwrap_err();
         assert!(matches!(error, HistoryStoreError::Foreign { .. }), "{error}");
-        let expected = format!("{} is not a history of Toolyard, and stays as it is", file.display());
+        let expected =
+            format!("{} is not a Toolyard history database; it was left unchanged", file.display());
         assert_eq!(error.to_string(), expected);
         assert_eq!(fs::read(&file).unwrap(), before);
     }
-    let folder = scratch.path("folder");
-    fs::create_dir(&folder).unwrap();
-    assert!(matches!(HistoryStore::open(settings(&folder)), Err(HistoryStoreError::Foreign { .. })));
+    let directory = scratch.path("directory");
+    fs::create_dir(&directory).unwrap();
+    assert!(matches!(HistoryStore::open(settings(&directory)), Err(HistoryStoreError::Foreign { .. })));
     assert!(matches!(
         HistoryStore::open(settings(Path::new("/dev/full"))),
         Err(HistoryStoreError::Foreign { .. })
     ));
 }
 
-/// A history with some calls in it.
+/// Creates a history with some calls.
 async fn filled(scratch: &Scratch) -> PathBuf {
     let file = scratch.path("history.db");
     let store = HistoryStore::open(settings(&file)).unwrap();
@@ -268,7 +269,7 @@ async fn filled(scratch: &Scratch) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_of_and_stays_as_it_is() {
+async fn a_damaged_file_is_reported_and_stays_unchanged() {
     let scratch = Scratch::new();
     let file = filled(&scratch).await;
     let whole = fs::read(&file).unwrap();
@@ -282,17 +283,17 @@ async fn a_damaged_file_is_told_of_and_stays_as_it_is() {
     }
 }
 
-/// The files in the folder of a database, by name.
+/// Returns the sorted names of the files in the directory of the database.
 fn names(scratch: &Scratch) -> Vec<String> {
-    let folder = fs::read_dir(scratch.path("history.db").parent().unwrap()).unwrap();
+    let directory = fs::read_dir(scratch.path("history.db").parent().unwrap()).unwrap();
     let mut names: Vec<String> =
-        folder.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        directory.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
 
 #[tokio::test]
-async fn the_error_about_a_damaged_file_has_a_command_that_moves_it_aside() {
+async fn the_error_for_a_damaged_file_includes_a_command_that_moves_it_aside() {
     let scratch = Scratch::new();
     let file = filled(&scratch).await;
     let damaged = fs::read(&file).unwrap()[..5_000].to_vec();
@@ -301,23 +302,23 @@ async fn the_error_about_a_damaged_file_has_a_command_that_moves_it_aside() {
     let suggestion = error.suggestion().unwrap();
     assert!(suggestion.contains("on_damage = \"move-aside\""), "{suggestion}");
     let command = suggestion.lines().next().unwrap().split_once("run: ").unwrap().1;
-    // As a person would run it.
+    // Runs the command as a user would.
     let status = std::process::Command::new("sh").arg("-c").arg(command).status();
     status.unwrap();
     let moved = names(&scratch).into_iter().find(|name| name.contains(".damaged-")).unwrap();
     assert!(fs::read(scratch.path(&moved)).unwrap() == damaged);
-    assert_eq!(kept(&file).await, Vec::<u64>::new());
+    assert_eq!(stored_numbers(&file).await, Vec::<u64>::new());
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_moved_aside_where_the_settings_say_so_and_nothing_is_lost() {
+async fn a_damaged_file_is_moved_aside_if_configured_and_nothing_is_lost() {
     let scratch = Scratch::new();
     let file = filled(&scratch).await;
     let mut damaged = fs::read(&file).unwrap();
     damaged[100..].fill(0x55);
     fs::write(&file, &damaged).unwrap();
     let moving = HistoryStoreSettings { on_damage: HistoryDamagePolicy::MoveAside, ..settings(&file) };
-    // Two that start at once: the second must not move the new file of the first.
+    // Two stores start at the same time: the second must not move the new file of the first.
     let opening = [moving.clone(), moving.clone()]
         .map(|settings| std::thread::spawn(move || HistoryStore::open(settings).unwrap()));
     let stores = opening.map(|thread| thread.join().unwrap());
@@ -329,17 +330,17 @@ async fn a_damaged_file_is_moved_aside_where_the_settings_say_so_and_nothing_is_
     let moved: Vec<String> = names(&scratch).into_iter().filter(|name| name.contains(".damaged-")).collect();
     let [database] = moved.as_slice() else { panic!("{moved:?}") };
     assert!(fs::read(scratch.path(database)).unwrap() == damaged);
-    assert_eq!(kept(&file).await, [1, 0]);
-    // A file that is not ours is never moved.
+    assert_eq!(stored_numbers(&file).await, [1, 0]);
+    // A foreign file is never moved.
     let notes = scratch.path("notes.txt");
-    fs::write(&notes, "somebody's notes").unwrap();
-    let refused = HistoryStore::open(HistoryStoreSettings { file: notes.clone(), ..moving }).unwrap_err();
-    assert!(matches!(refused, HistoryStoreError::Foreign { .. }), "{refused}");
-    assert_eq!(fs::read_to_string(&notes).unwrap(), "somebody's notes");
+    fs::write(&notes, "unrelated notes").unwrap();
+    let error = HistoryStore::open(HistoryStoreSettings { file: notes.clone(), ..moving }).unwrap_err();
+    assert!(matches!(error, HistoryStoreError::Foreign { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "unrelated notes");
 }
 
 #[test]
-fn what_sqlite_keeps_beside_a_database_is_moved_with_it_and_an_older_one_stays() {
+fn the_files_next_to_a_database_are_moved_with_it_and_an_older_one_stays() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
     let mut moved = Vec::new();
@@ -360,7 +361,7 @@ fn what_sqlite_keeps_beside_a_database_is_moved_with_it_and_an_older_one_stays()
 }
 
 #[tokio::test]
-async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_left_alone() {
+async fn an_earlier_version_is_migrated_and_a_later_one_stays_unchanged() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
     let database = Connection::open(&file).unwrap();
@@ -373,7 +374,7 @@ async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_l
         )
         .unwrap();
     drop(database);
-    assert_eq!(kept(&file).await, [7]);
+    assert_eq!(stored_numbers(&file).await, [7]);
     let database = Connection::open(&file).unwrap();
     let version = |database: &Connection| {
         database.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).unwrap()
@@ -382,14 +383,16 @@ async fn a_file_of_an_earlier_version_is_brought_up_and_one_of_a_later_version_l
     database.pragma_update(None, "user_version", 99).unwrap();
     drop(database);
     let error = HistoryStore::open(settings(&file)).unwrap_err().to_string();
-    let expected =
-        format!("the history {} was made by a newer Toolyard (version 99, this one knows 3)", file.display());
+    let expected = format!(
+        "the history database {} was created by a newer Toolyard (schema version 99, supported up to 3)",
+        file.display()
+    );
     assert_eq!(error, expected);
     assert_eq!(version(&Connection::open(&file).unwrap()), 99);
 }
 
 #[tokio::test]
-async fn calls_that_were_recorded_in_older_words_are_still_found() {
+async fn calls_recorded_by_an_older_version_are_still_found() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
     let database = Connection::open(&file).unwrap();
@@ -429,7 +432,7 @@ async fn calls_that_were_recorded_in_older_words_are_still_found() {
         (CallStatus::Running, vec![]),
     ] {
         assert_eq!(
-            found(&store, HistoryQuery { status: Some(status), ..all() }).await,
+            query_numbers(&store, HistoryQuery { status: Some(status), ..all() }).await,
             numbers,
             "{status:?}"
         );
@@ -437,21 +440,21 @@ async fn calls_that_were_recorded_in_older_words_are_still_found() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_keep_up_loses_calls_and_makes_nobody_wait() {
+async fn a_store_that_cannot_keep_up_loses_calls_and_delays_none() {
     let scratch = Scratch::new();
     let file = scratch.path("history.db");
     let store = HistoryStore::open(settings(&file)).unwrap();
     let other = Connection::open(&file).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let all: Vec<_> = (0..10_000).map(numbered).collect();
-    let began = std::time::Instant::now();
-    for one in &all {
-        store.record(&one.finished());
+    let started = std::time::Instant::now();
+    for call in &all {
+        store.record(&call.finished());
     }
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
     let lost = store.lost_records();
     assert!((1..=1_808).contains(&lost), "{lost}");
     other.execute_batch("ROLLBACK").unwrap();
     store.close().await;
-    assert_eq!((kept(&file).await.len() > 900, store.lost_records()), (true, lost));
+    assert_eq!((stored_numbers(&file).await.len() > 900, store.lost_records()), (true, lost));
 }

@@ -1,4 +1,4 @@
-//! The one who writes the history: many calls in one transaction, and what is too much or too old goes.
+//! The writer thread of the history. It writes calls in batches and prunes old and excess ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
@@ -9,38 +9,38 @@ use toolyard_hub::{CallStatus, ErrorKind, HistoryCursor, PastCall};
 
 use super::HistoryStoreSettings;
 
-/// How long calls gather before they are written.
+/// How long calls are collected before they are written.
 const GATHER: Duration = Duration::from_millis(50);
 const MOST_AT_ONCE: usize = 1_000;
-/// How often a look is taken at what is too old, when nothing else is to do.
+/// How often old calls are pruned while there is nothing to write.
 const TIDY: Duration = Duration::from_secs(60);
-/// How many go in one transaction, so that nobody waits long for it.
+/// How many calls are deleted per transaction, so that other processes do not wait long.
 const GO_AT_ONCE: u64 = 2_000;
 
 pub(super) enum HistoryCommand {
     Record(Box<PastCall>),
-    /// Write at once, and drop the sender when everything before this command is in the database.
+    /// Write immediately, and drop the sender when all earlier records are in the database.
     Flush(SyncSender<()>),
     Stop,
 }
 
-/// Obeys until it is told to stop, or nobody is left to give orders.
+/// Processes commands until [`HistoryCommand::Stop`], or until all senders are gone.
 pub(super) fn run_writer(
     mut database: Connection,
-    orders: &Receiver<HistoryCommand>,
+    commands: &Receiver<HistoryCommand>,
     settings: &HistoryStoreSettings,
     lost: &AtomicU64,
 ) {
-    let mut since_tidy = 0;
+    let mut written_since_prune = 0;
     let mut failing = false;
-    let mut tidied = Instant::now();
+    let mut last_prune = Instant::now();
     prune(&mut database, settings);
     loop {
-        let Gathered { batch, flush, keep_running: go_on } = collect_batch(orders);
+        let Gathered { batch, flush, keep_running } = collect_batch(commands);
         if !batch.is_empty() {
             let written = write(&mut database, &batch);
             match &written {
-                Ok(()) => since_tidy += batch.len() as u64,
+                Ok(()) => written_since_prune += batch.len() as u64,
                 Err(_) => drop(lost.fetch_add(batch.len() as u64, Ordering::Relaxed)),
             }
             if let (Err(error), false) = (&written, failing) {
@@ -49,30 +49,30 @@ pub(super) fn run_writer(
             failing = written.is_err();
         }
         drop(flush);
-        if since_tidy > settings.keep_rows / 20 || tidied.elapsed() >= TIDY {
+        if written_since_prune > settings.keep_rows / 20 || last_prune.elapsed() >= TIDY {
             prune(&mut database, settings);
-            (since_tidy, tidied) = (0, Instant::now());
+            (written_since_prune, last_prune) = (0, Instant::now());
         }
-        if !go_on {
+        if !keep_running {
             return;
         }
     }
 }
 
-/// What came in within a short time.
+/// The records collected within a short time.
 struct Gathered {
     batch: Vec<PastCall>,
-    /// The reader that waits for the batch, if one does.
+    /// The reader that waits for the batch, if any.
     flush: Option<SyncSender<()>>,
     keep_running: bool,
 }
 
-fn collect_batch(orders: &Receiver<HistoryCommand>) -> Gathered {
+fn collect_batch(commands: &Receiver<HistoryCommand>) -> Gathered {
     let mut batch = Vec::new();
     let mut until = None;
     while batch.len() < MOST_AT_ONCE {
-        let time = until.map_or(TIDY, |until: Instant| until.saturating_duration_since(Instant::now()));
-        match orders.recv_timeout(time) {
+        let timeout = until.map_or(TIDY, |until: Instant| until.saturating_duration_since(Instant::now()));
+        match commands.recv_timeout(timeout) {
             Ok(HistoryCommand::Record(call)) => batch.push(*call),
             Ok(HistoryCommand::Flush(reader)) => {
                 return Gathered { batch, flush: Some(reader), keep_running: true };
@@ -115,10 +115,10 @@ fn write(database: &mut Connection, batch: &[PastCall]) -> rusqlite::Result<()> 
     change.commit()
 }
 
-/// Takes away what is too old and what is too much, the oldest first.
+/// Deletes expired and excess calls, oldest first.
 fn prune(database: &mut Connection, settings: &HistoryStoreSettings) {
     if let Err(error) = try_prune(database, settings) {
-        tracing::warn!(file = %settings.file.display(), %error, "cannot take old calls out of the history");
+        tracing::warn!(file = %settings.file.display(), %error, "cannot delete old calls from the history");
     }
 }
 
@@ -133,17 +133,17 @@ fn try_prune(database: &mut Connection, settings: &HistoryStoreSettings) -> rusq
                 .query_row(text, values, |row| row.get::<_, i64>(0))
                 .map(|n| u64::try_from(n).unwrap_or(0))
         };
-        let old = count("SELECT count(*) FROM calls WHERE at < ?", &[start])?;
+        let expired = count("SELECT count(*) FROM calls WHERE at < ?", &[start])?;
         let all = count("SELECT count(*) FROM calls", &[])?;
-        let go = old.max(all.saturating_sub(settings.keep_rows)).min(GO_AT_ONCE);
-        if go == 0 {
+        let delete = expired.max(all.saturating_sub(settings.keep_rows)).min(GO_AT_ONCE);
+        if delete == 0 {
             return Ok(());
         }
         database.execute(
             "DELETE FROM calls WHERE number IN (SELECT number FROM calls ORDER BY at, id LIMIT ?)",
-            [i64::try_from(go).unwrap_or(i64::MAX)],
+            [i64::try_from(delete).unwrap_or(i64::MAX)],
         )?;
-        // The room that became free goes back to the disk.
+        // Returns the free space to the file system.
         let mut vacuum = database.prepare("PRAGMA incremental_vacuum")?;
         let mut pages = vacuum.query([])?;
         while pages.next()?.is_some() {}

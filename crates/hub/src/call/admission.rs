@@ -1,4 +1,5 @@
-//! The checks before a call reaches its source: permissions, rate, size and arguments, and which limiters it waits for.
+//! The checks before a call reaches its source: permissions, rate, size and arguments, and the
+//! limiters that the call has to wait for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(super) struct AdmissionControl<'a> {
     route: &'a CallRoute,
     record: &'a CallRecord,
     source_limits: Option<&'a ScopedLimits>,
-    /// With their places in the list.
+    /// With their index in the list.
     tool_limits: Vec<(usize, &'a ScopedLimits)>,
 }
 
@@ -42,7 +43,8 @@ impl<'a> AdmissionControl<'a> {
         Self { yard, limits, route, record, source_limits: limits.sources.get(source), tool_limits }
     }
 
-    /// Admits the call, or says why not. A call that is forbidden uses up no rate.
+    /// Admits the call, or returns why it is refused. A forbidden call does not count against the
+    /// rate.
     pub(super) async fn admit(
         &self,
         target: &SourceTarget,
@@ -64,11 +66,13 @@ impl<'a> AdmissionControl<'a> {
         self.check(target).await
     }
 
-    /// Whether the arguments are small enough and what the schema wants.
+    /// Checks the size of the arguments and validates them against the schema.
     async fn check(&self, target: &SourceTarget) -> Result<(), HubError> {
         let (size, most, subject) = (target.size(), self.max_payload(), &self.record.subject);
         if size > most {
-            let message = format!("{size} bytes of arguments for {subject}; {most} are allowed");
+            let message = format!(
+                "the arguments for `{subject}` have {size} bytes, which exceeds the limit of {most} bytes"
+            );
             return Err(HubError::new(ErrorKind::TooLarge, message));
         }
         match (&self.route.tool, target) {
@@ -85,7 +89,8 @@ impl<'a> AdmissionControl<'a> {
         self.scoped_limits().filter_map(|bounds| bounds.payload).fold(self.limits.payload, usize::min)
     }
 
-    /// The limiters whose permits the call needs. The source's is last: a call that waits for it blocks no other source.
+    /// Returns the limiters whose permits the call needs. The limiter of the source is last, so
+    /// that a call waiting for it does not block other sources.
     pub(super) fn limiters(&self) -> Vec<Arc<ConcurrencyLimiter>> {
         let mut needed = Vec::with_capacity(1);
         let (principal, source) = (&self.record.principal, self.route.source.name());

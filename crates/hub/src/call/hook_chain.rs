@@ -1,4 +1,4 @@
-//! The hooks around one call: the yard's own outside, the tool's inside.
+//! The hooks around one call: the hooks of the yard outside, those of the tool inside.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::outcome::Outcome;
 use crate::record::CallRecord;
 use crate::source::{SourceCall, SourceTarget};
 
-/// How long hooks may take once the outcome is known: the caller waits for them, so they get no more than this.
+/// Maximum duration of hooks after the outcome is known, because the caller is waiting for them.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(10);
 
 pub(super) struct HookChain<'a> {
@@ -24,7 +24,7 @@ pub(super) struct HookChain<'a> {
 }
 
 impl<'a> HookChain<'a> {
-    /// None where there are no hooks: most calls then copy nothing.
+    /// Returns `None` if there are no hooks, so that most calls copy nothing.
     pub(super) fn for_call(
         yards: &[Arc<dyn Hooks>],
         route: &'a CallRoute,
@@ -52,8 +52,8 @@ impl<'a> HookChain<'a> {
         HookCall { record: &self.record, arguments: &self.arguments }
     }
 
-    /// Asks every hook; those that come later see what the earlier ones changed. The arguments that the call is to go
-    /// on with, if they are not those that it came with.
+    /// Runs every hook before the call. Later hooks see the changes of earlier ones. Returns the
+    /// arguments to continue with, if a hook changed them.
     pub(super) async fn run_before(&mut self, largest: usize) -> Result<Option<Raw>, HubError> {
         let mut changed = false;
         let all: Vec<_> = self.yard_hooks.iter().chain(&self.tool_hooks).cloned().collect();
@@ -67,24 +67,26 @@ impl<'a> HookChain<'a> {
         Ok(changed.then(|| self.arguments.clone()))
     }
 
-    /// What a hook makes of the arguments must be as good as what callers send.
+    /// Applies the same checks to arguments from a hook as to arguments from callers.
     async fn check_arguments(&self, arguments: &Raw, largest: usize) -> Result<(), HubError> {
         let size = arguments.get().len();
         if size > largest {
             let name = &self.tool.full_name;
-            let message = format!("a hook made {size} bytes of arguments for {name}; {largest} are allowed");
+            let message = format!(
+                "a hook changed the arguments for `{name}` to {size} bytes, which exceeds the limit of {largest} bytes"
+            );
             return Err(HubError::new(ErrorKind::TooLarge, message));
         }
         self.tool.check(arguments).await.map_err(|error| {
-            let told =
+            let changed =
                 HubError::new(error.kind(), format!("a hook changed the arguments: {}", error.message()));
-            error.details().cloned().into_iter().fold(told, HubError::with_details)
+            error.details().cloned().into_iter().fold(changed, HubError::with_details)
         })
     }
 
-    /// Tells every hook how it ended, also when the time was up or the caller cancelled.
+    /// Notifies every hook of the end of the call, including timeouts and cancellation.
     pub(super) async fn run_after(&self, outcome: &Result<Outcome, HubError>) {
-        let told = async {
+        let notifications = async {
             for hooks in self.tool_hooks.iter().chain(&self.yard_hooks) {
                 match outcome {
                     Ok(outcome) => hooks.after(self.call(), outcome).await,
@@ -92,8 +94,8 @@ impl<'a> HookChain<'a> {
                 }
             }
         };
-        if tokio::time::timeout(AFTERWARDS, told).await.is_err() {
-            tracing::warn!(tool = %self.tool.full_name, "hooks took too long after the call and were stopped");
+        if tokio::time::timeout(AFTERWARDS, notifications).await.is_err() {
+            tracing::warn!(tool = %self.tool.full_name, "hooks after the call timed out");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! From the names that a caller used to a source and its own names, and what to say when they lead nowhere.
-//! Nobody is told a name that they may not see.
+//! Resolves the names that a caller used to a source and its own names, and creates the errors for
+//! unknown names. Errors never reveal a name that the caller may not see.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::status::SourceState;
 use crate::visibility::{CatalogEntry, Visibility};
 use crate::yard::Yard;
 
-/// Where a call goes.
+/// The destination of a call.
 pub(super) struct CallRoute {
     pub(super) source: Arc<dyn Source>,
-    /// The full name or URI; the raw name if the source is served alone.
+    /// The full name or URI, or the raw name if the source is served alone.
     pub(super) subject: Arc<str>,
     pub(super) permissions: Vec<String>,
     pub(super) tool: Option<Arc<ToolEntry>>,
@@ -30,7 +30,7 @@ pub(super) struct CallRoute {
 }
 
 impl CallRoute {
-    /// The error of a call as its source wants it to be told.
+    /// Renders the error of a call in the format of its source.
     pub(super) fn render_error(&self, error: HubError, record: &CallRecord) -> Result<Outcome, HubError> {
         match &self.tool {
             Some(tool) if self.source.renders_errors() => {
@@ -42,7 +42,7 @@ impl CallRoute {
 }
 
 impl CallTarget {
-    /// The same in the source's own names.
+    /// Converts the target to the source's own names.
     pub(super) fn into_source_target(self, route: &CallRoute) -> SourceTarget {
         let raw_name = |name: String| match (&route.tool, &route.prompt) {
             (Some(tool), _) => tool.raw_name.clone(),
@@ -71,7 +71,7 @@ impl CallTarget {
     }
 }
 
-/// Who looks, and where: in the whole catalog, or in a part of it.
+/// The caller and the part of the catalog to search.
 struct Resolver<'a> {
     catalog: &'a Arc<Catalog>,
     principal: &'a Principal,
@@ -79,14 +79,13 @@ struct Resolver<'a> {
 }
 
 impl Yard {
-    /// The tool that this name leads to for this principal, or why it leads nowhere. Whether they may use it is
-    /// asked when they do.
+    /// Resolves a tool name for this principal. Permissions are checked when the tool is called.
     pub fn find_tool(&self, name: &str, principal: &Principal) -> Result<Arc<ToolEntry>, HubError> {
         Resolver { catalog: &self.catalog(), principal, scope: &YardScope::All }.tool(name)
     }
 
-    /// The same in an era and a part of the yard, if the name leads anywhere. A front that has looked a tool up hands it
-    /// over with the call.
+    /// Resolves a tool name in an era and a part of the yard. A front that has resolved a tool
+    /// passes it along with the call.
     pub fn look_up_tool(
         &self,
         name: &str,
@@ -99,7 +98,7 @@ impl Yard {
     }
 }
 
-/// Where a request goes, or why it leads nowhere.
+/// Resolves the destination of a request.
 pub(super) fn resolve(catalog: &Arc<Catalog>, request: &CallRequest) -> Result<CallRoute, HubError> {
     let resolver = Resolver { catalog, principal: &request.principal, scope: &request.context.scope };
     match &request.target {
@@ -160,7 +159,7 @@ impl Resolver<'_> {
         self.resolve_lookup(&found, ErrorKind::UnknownPrompt, name, self.catalog.prompts())
     }
 
-    /// The source that answers for this URI.
+    /// Returns the source that serves this URI.
     fn resolve_uri(&self, uri: &str) -> Result<(&SourceName, &[String]), HubError> {
         if let Some(holder) = self.catalog.match_uri(uri, self.principal, self.scope) {
             return Ok((holder.source(), holder.permissions()));
@@ -171,7 +170,7 @@ impl Resolver<'_> {
     }
 
     fn source(&self, name: &SourceName) -> Result<Arc<dyn Source>, HubError> {
-        let gone = || HubError::new(ErrorKind::NotConnected, format!("source {name} is gone"));
+        let gone = || HubError::new(ErrorKind::NotConnected, format!("source {name} was removed"));
         self.catalog.source(name).cloned().ok_or_else(gone)
     }
 
@@ -190,7 +189,8 @@ impl Resolver<'_> {
         self.scope.covers(source) && thing.is_visible_to(self.principal)
     }
 
-    /// Why nobody can know whether there is such a thing: by its name it is of a source that has not told what it offers.
+    /// Returns the error for a name whose prefix belongs to a source that has not listed its
+    /// entries yet.
     fn source_not_ready_error(&self, name: &str) -> Option<HubError> {
         let source = match self.scope.single_source() {
             Some(only) => self.catalog.source(only)?,
@@ -198,9 +198,9 @@ impl Resolver<'_> {
         };
         let (permissions, status) = (source.permissions(), source.status());
         let source = source.name();
-        let told = status.state == SourceState::Ready || self.catalog.has_entries_from(source);
+        let has_listed = status.state == SourceState::Ready || self.catalog.has_entries_from(source);
         let visibility = Visibility::new(Arc::clone(self.catalog), self.principal.clone());
-        if told || !self.scope.covers(source) || !visibility.can_access_source(source) {
+        if has_listed || !self.scope.covers(source) || !visibility.can_access_source(source) {
             return None;
         }
         if !visibility.sees_source(source) {
@@ -214,14 +214,14 @@ impl Resolver<'_> {
             .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {
             SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
-            SourceState::Starting | SourceState::Retrying => error.with_suggestion("try again in a while"),
-            // The reason says what to do.
+            SourceState::Starting | SourceState::Retrying => error.with_suggestion("try again later"),
+            // The reason already says what to do.
             SourceState::Ready | SourceState::NeedsAuthorization | SourceState::Failed => error,
         })
     }
 
-    /// What a lookup found, if it is there for this caller. A bare name may belong to several; if all but one of them are
-    /// hidden from the caller, it is that one.
+    /// Returns the result of a lookup, if it is visible to this caller. If a bare name is ambiguous
+    /// but only one candidate is visible to the caller, that one is used.
     fn pick<T: NamedEntry + CatalogEntry>(
         &self,
         found: &Lookup<T>,
@@ -267,9 +267,9 @@ impl Resolver<'_> {
             let several = visible.clone().filter(|entry| entry.raw_name() == name);
             let names: Vec<_> = several.map(|entry| entry.full_name().as_str()).collect();
             if !names.is_empty() {
-                let message = format!("{} stands for several", json::truncate_for_message(name));
+                let message = format!("`{}` is ambiguous", json::truncate_for_message(name));
                 return Err(
-                    HubError::new(kind, message).with_suggestion(format!("say one of {}", names.join(", ")))
+                    HubError::new(kind, message).with_suggestion(format!("use one of {}", names.join(", ")))
                 );
             }
         }
@@ -278,7 +278,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The version of this tool that was asked for.
+/// Returns the requested version of this tool.
 fn select_version(tool: Arc<ToolEntry>, asked: Option<&str>) -> Result<Arc<ToolEntry>, HubError> {
     let Some(asked) = asked else { return Ok(tool) };
     let mut all = std::iter::once(&tool).chain(&tool.older);
@@ -287,22 +287,22 @@ fn select_version(tool: Arc<ToolEntry>, asked: Option<&str>) -> Result<Arc<ToolE
     }
     let known: Vec<&str> =
         std::iter::once(&tool).chain(&tool.older).filter_map(|tool| tool.version()).collect();
-    let message = format!("unknown tool {} in version {}", tool.full_name, json::truncate_for_message(asked));
+    let message = format!("tool `{}` has no version `{}`", tool.full_name, json::truncate_for_message(asked));
     Err(HubError::new(ErrorKind::UnknownTool, message).with_suggestion(match known.as_slice() {
-        [] => "it has no versions: call it without one".to_owned(),
-        [only] => format!("there is version {only}"),
-        several => format!("there are the versions {}", several.join(", ")),
+        [] => "call it without a version, because it has none".to_owned(),
+        [only] => format!("use version {only}"),
+        several => format!("use one of the versions {}", several.join(", ")),
     }))
 }
 
 fn unknown(kind: ErrorKind, name: &str) -> HubError {
-    HubError::new(kind, format!("{} {}", kind.as_str(), json::truncate_for_message(name)))
+    HubError::new(kind, format!("{} `{}`", kind.as_str(), json::truncate_for_message(name)))
 }
 
-/// Adds the nearest of these names, if one is near enough to be meant.
+/// Adds the most similar of these names as a suggestion, if one is similar enough.
 fn did_you_mean<'a>(error: HubError, name: &str, all: impl Iterator<Item = &'a str>) -> HubError {
     match nearest(name, all) {
-        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
+        Some(close) => error.with_suggestion(format!("did you mean `{close}`?")),
         None => error,
     }
 }

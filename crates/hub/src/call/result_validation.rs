@@ -1,4 +1,4 @@
-//! Looks at a result beside the output schema that its tool declared.
+//! Validates results against the output schema of their tool.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::record::CallRecord;
 use crate::result_check::ResultCheck;
 use crate::yard::Yard;
 
-/// A promise that a tool made about its results.
+/// Validates the result of one call.
 pub(super) struct ResultValidator<'a> {
     pub(super) yard: &'a Yard,
     pub(super) record: &'a Arc<CallRecord>,
@@ -23,7 +23,8 @@ pub(super) struct ResultValidator<'a> {
 }
 
 impl ResultValidator<'_> {
-    /// The same outcome, unless it breaks the promise, or cannot be checked in time, and that is not allowed.
+    /// Returns the outcome. If checks are enforced, returns an error when the result violates the
+    /// schema or cannot be checked in time.
     pub(super) async fn validate(
         &self,
         outcome: Outcome,
@@ -39,11 +40,11 @@ impl ResultValidator<'_> {
             biased;
             violations = tool.result_violations(&outcome.body) => violations,
             () = deadline.passed() => {
-                tracing::warn!(tool = %subject, "a result could not be checked in time");
+                tracing::warn!(tool = %subject, "result check timed out");
                 return match self.check {
                     ResultCheck::Enforce => {
-                        let message = format!("the result of {subject} could not be checked in time");
-                        Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("allow the call more time"))
+                        let message = format!("the result of `{subject}` could not be checked in time");
+                        Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("increase the timeout of the call"))
                     }
                     ResultCheck::Off | ResultCheck::Warn => Ok(outcome),
                 };
@@ -57,8 +58,8 @@ impl ResultValidator<'_> {
             violations: violations.clone(),
         });
         if self.check == ResultCheck::Enforce {
-            let told = violations.join("; ");
-            let message = format!("{subject} gave a result that its output schema does not allow: {told}");
+            let reasons = violations.join("; ");
+            let message = format!("the result of `{subject}` violates its output schema: {reasons}");
             return Err(
                 HubError::new(ErrorKind::ToolFailed, message).with_details(json!({"violations": violations}))
             );

@@ -1,4 +1,4 @@
-//! The corridor, stage by stage, with small sources that are told what to do.
+//! Tests of the call path, step by step, with small scripted sources.
 
 use crate::error::{ErrorKind, HubError};
 
@@ -14,7 +14,7 @@ mod promises;
 mod records;
 mod versions;
 
-/// What a caller reads of an error.
-fn told(error: &HubError) -> (ErrorKind, &str, Option<&str>) {
+/// The parts of an error that a caller sees.
+fn parts(error: &HubError) -> (ErrorKind, &str, Option<&str>) {
     (error.kind(), error.message(), error.suggestion())
 }

@@ -1,5 +1,5 @@
-//! Keeps the record of one call: tells watchers that it started and, however it ends, that it ended, and hands it to the
-//! recorder.
+//! Tracks one call: publishes that it started and, however it ends, that it ended, and passes it to
+//! the recorder.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,21 +20,21 @@ use crate::yard::Yard;
 pub(super) struct CallTracker<'a> {
     yard: &'a Yard,
     record: Arc<CallRecord>,
-    /// The caller's arguments, if the recorder wants them.
+    /// The caller's arguments, if the recorder needs them.
     arguments: Option<Raw>,
     started: Instant,
     is_over: bool,
 }
 
 impl<'a> CallTracker<'a> {
-    /// Takes the facts of a call in and says that it started.
+    /// Starts tracking and publishes that the call started.
     pub(super) fn start(
         yard: &'a Yard,
         mut record: CallRecord,
         arguments: Option<Raw>,
         started: Instant,
     ) -> Self {
-        // The yard gives tools their names. A URI, or a name that leads nowhere, can contain anything.
+        // Tool names are assigned by the yard. A URI or an unknown name can contain anything.
         if record.tool.is_none()
             && let Cow::Owned(redacted) = yard.redaction().redact_text(&record.subject)
         {
@@ -50,11 +50,12 @@ impl<'a> CallTracker<'a> {
         &self.record
     }
 
-    /// Says how the call ended, and waits until that is recorded. An error means that the result must not go out.
+    /// Publishes how the call ended and waits until that is recorded. On an error, the result must
+    /// not be returned to the caller.
     pub(super) async fn end(mut self, result: &Result<Outcome, HubError>) -> Result<(), HubError> {
         let Some(recorded) = self.finish(Some(result)) else { return Ok(()) };
         AssertUnwindSafe(recorded).catch_unwind().await.unwrap_or_else(|_| {
-            tracing::error!(id = %self.record.id, "the recorder crashed");
+            tracing::error!(id = %self.record.id, "recorder panicked");
             Ok(())
         })
     }
@@ -90,9 +91,9 @@ impl<'a> CallTracker<'a> {
             redaction: self.yard.redaction(),
             arguments: self.arguments.as_deref(),
         };
-        // A recorder that crashes loses this record and nothing else. This may run while a panic unwinds.
+        // A panic of the recorder loses only this record. This may run while another panic unwinds.
         let recorded = catch_unwind(AssertUnwindSafe(|| recorder.record(finished)));
-        recorded.inspect_err(|_| tracing::error!(id = %self.record.id, "the recorder crashed")).ok()
+        recorded.inspect_err(|_| tracing::error!(id = %self.record.id, "recorder panicked")).ok()
     }
 }
 

@@ -1,5 +1,5 @@
-//! One thing of the catalog: a tool, a resource, a template or a prompt, with its names. How they are read out
-//! of what a source said is next door.
+//! The entries of the catalog: tools, resources, templates and prompts, with their names.
+//! `source_entries.rs` creates them from the definitions of a source.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,26 +22,28 @@ pub struct ToolEntry {
     pub full_name: FullName,
     pub raw_name: String,
     pub source: SourceName,
-    /// As the source advertised it, byte for byte.
+    /// The definition as advertised by the source, byte for byte.
     pub definition: Raw,
-    /// The same under its full name.
+    /// The definition under its full name.
     pub shown: Raw,
     pub input_schema: Raw,
     pub output_schema: Option<Raw>,
-    /// Whether the output schema is of an object, as versions before the modern era demand.
+    /// Whether the output schema describes an object, which versions before the modern era require.
     pub output_is_object: bool,
-    /// `title`, else `annotations.title`, else the raw name.
+    /// `title`, or else `annotations.title`, or else the raw name.
     pub title: String,
     pub description: Option<String>,
     pub permissions: Vec<String>,
     pub metadata: Map<String, Value>,
     pub listing: ToolListing,
-    /// The version that took the place of this one, if one did.
+    /// The version that replaces this one, if any.
     pub deprecated_by: Option<String>,
-    /// Older versions under the same name, newest first. No list shows them; they are reached by their version.
+    /// Older versions with the same name, newest first. They are not listed, but can be requested
+    /// by version.
     pub older: Vec<Arc<ToolEntry>>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
-    /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled once.
+    /// Shared with the tool of the same name and schema in later catalogs, so that it is compiled
+    /// once.
     pub(super) compiled: Arc<CompiledSchema>,
     pub(super) compiled_output: Arc<CompiledSchema>,
 }
@@ -71,50 +73,52 @@ pub struct PromptEntry {
 }
 
 impl ToolEntry {
-    /// The version that its author wrote down.
+    /// The version that the author declared.
     pub fn version(&self) -> Option<&str> {
         self.metadata.get("version")?.as_str()
     }
 
-    /// Whether lists show it to this principal.
+    /// Returns whether lists show the tool to this principal.
     pub fn is_listed_for(&self, principal: &Principal) -> bool {
         self.is_visible_to(principal)
     }
 
-    /// Checks arguments against the input schema; a schema that cannot be compiled lets everything pass.
+    /// Checks arguments against the input schema. A schema that cannot be compiled accepts
+    /// everything.
     pub async fn check(&self, arguments: &RawValue) -> Result<(), HubError> {
         self.compiled.check(self.full_name.as_str(), &self.input_schema, arguments).await
     }
 
-    /// In what a result does not fit the output schema; a schema that cannot be compiled lets everything pass.
+    /// Returns the violations of the output schema. A schema that cannot be compiled accepts
+    /// everything.
     pub async fn result_violations(&self, body: &RawValue) -> Vec<String> {
         let Some(schema) = &self.output_schema else { return Vec::new() };
         let members = Object::parse(body).unwrap_or_default();
         match members.get("structuredContent") {
             Some(result) => self.compiled_output.result_violations(schema, result).await,
             None => {
-                vec!["structuredContent is missing, though the tool declares an output schema".to_owned()]
+                vec!["structuredContent is missing, but the tool declares an output schema".to_owned()]
             }
         }
     }
 
-    /// Why the input schema cannot be used, if it cannot, or why some arguments were not checked against it.
+    /// Why the input schema cannot be used, or why some arguments were not checked against it.
     pub fn schema_problem(&self) -> Option<&str> {
         self.compiled.problem(&self.input_schema)
     }
 
-    /// The same of the output schema, if there is one.
+    /// Why the output schema cannot be used, if there is one, or why some results were not checked.
     pub fn output_schema_problem(&self) -> Option<&str> {
         self.compiled_output.problem(self.output_schema.as_ref()?)
     }
 }
 
-/// Anything with a full name and a bare one.
+/// An entry with a full name and a bare name.
 pub trait NamedEntry {
     fn full_name(&self) -> &FullName;
     fn raw_name(&self) -> &str;
     fn source(&self) -> &SourceName;
-    /// All of these are needed to see and to use it.
+    /// All of these are required to see and to use the entry.
     fn permissions(&self) -> &[String];
 }
 
@@ -138,12 +142,13 @@ macro_rules! bare {
 }
 bare!(ToolEntry, PromptEntry);
 
-/// Whether a list that shows the one can go on showing the other: to everybody, on every front.
+/// Compares an entry with its predecessor: unchanged if it looks the same in every list, for every
+/// principal and front.
 pub(super) trait EntryDiff {
     fn is_unchanged(&self, before: &Self) -> bool;
 }
 
-/// Two that are the same to whoever reads lists.
+/// Two tools are equal if they look the same in every list.
 impl PartialEq for ToolEntry {
     fn eq(&self, other: &Self) -> bool {
         self.is_unchanged(other)

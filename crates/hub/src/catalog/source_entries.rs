@@ -1,5 +1,5 @@
-//! From what one source said to entries of the catalog. A definition that cannot be read is left out with a
-//! warning; it never costs the others their place.
+//! Creates the catalog entries of one source from its definitions. An invalid definition is skipped
+//! with a warning and does not affect the others.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use crate::schema::CompiledSchema;
 use crate::source::{PromptOffer, Source, SourceOffer, ToolOffer};
 use crate::uri_template::UriTemplate;
 
-/// Everything that one source offers, read and named.
+/// All entries of one source, parsed and named.
 pub(super) struct SourceEntries {
     pub(super) tools: Vec<Arc<ToolEntry>>,
     pub(super) prompts: Vec<Arc<PromptEntry>>,
@@ -27,7 +27,7 @@ pub(super) struct SourceEntries {
     prefix: Prefix,
 }
 
-/// Which names are given away so far.
+/// The names that are already taken.
 #[derive(Default)]
 pub(super) struct EntryNamers {
     tools: Namer,
@@ -42,7 +42,8 @@ impl SourceEntries {
             && self.templates.is_empty()
     }
 
-    /// Reads what the source offers now. What it offered `before` is not read again where it is the same.
+    /// Reads the current offer of the source. Definitions that are unchanged since `before` are not
+    /// parsed again.
     pub(super) fn load(
         source: &Arc<dyn Source>,
         era: ClientEra,
@@ -54,9 +55,9 @@ impl SourceEntries {
             ClientEra::Legacy => source.legacy_offer().unwrap_or_else(|| source.offer()),
         };
         let Ok((offer, prefix)) = catch_unwind(AssertUnwindSafe(|| (offered(), source.prefix()))) else {
-            // A source that crashes here offers nothing; the others go on.
+            // A source that panics here offers nothing. The other sources are not affected.
             return Self {
-                warnings: vec!["it crashed when it was asked what it offers".to_owned()],
+                warnings: vec!["it panicked while listing its entries".to_owned()],
                 ..Self::empty(Arc::default(), Prefix::Source)
             };
         };
@@ -91,7 +92,7 @@ impl SourceEntries {
         }
     }
 
-    /// The same things. Their names may differ, if another source has come to hold the old ones.
+    /// Returns the same entries. Their names may differ if another source has taken the old ones.
     fn with_new_names(&self, names: &mut EntryNamers) -> Self {
         let tool = |tool: &Arc<ToolEntry>| {
             let name = names.tools.assign(self.prefix, &tool.source, &tool.raw_name);
@@ -181,7 +182,7 @@ impl SourceEntries {
         part
     }
 
-    /// The newest of a family, with the older ones behind it.
+    /// The newest of a family, followed by the older ones.
     fn build_versioned_tool(
         &mut self,
         source: &SourceName,
@@ -199,7 +200,7 @@ impl SourceEntries {
             tools.push(tool);
         }
         let older = tools.split_off(1).into_iter().map(Arc::new).collect();
-        // A family has at least one version, which is the one that is left.
+        // A family has at least one version, which is the remaining one.
         tools.remove(0).with_older(older)
     }
 
@@ -220,7 +221,7 @@ impl SourceEntries {
             Some(schema) if is_object_schema(schema) => schema.to_owned(),
             _ => {
                 let name = json::truncate_for_message(raw_name);
-                self.warnings.push(format!("tool {name} has an input schema that is no object schema"));
+                self.warnings.push(format!("the input schema of tool {name} is not an object schema"));
                 json::from_text(r#"{"type":"object"}"#.to_owned())
             }
         };
@@ -258,7 +259,7 @@ impl SourceEntries {
     }
 
     fn warn_skipped(&mut self, what: &str, problem: &str) {
-        self.warnings.push(format!("{what} was left out: {problem}"));
+        self.warnings.push(format!("{what} was skipped: {problem}"));
     }
 }
 
@@ -323,7 +324,8 @@ impl PromptEntry {
     }
 }
 
-/// A definition as the yard shows it: under its full name, with a schema that clients accept.
+/// Renders a definition as shown by the yard: under its full name, with a schema that clients
+/// accept.
 fn render_definition(mut members: Object, full_name: &FullName, input_schema: Option<&Raw>) -> Raw {
     members.set("name", json::to_raw(full_name.as_str()));
     if let Some(schema) = input_schema {
@@ -332,21 +334,22 @@ fn render_definition(mut members: Object, full_name: &FullName, input_schema: Op
     members.to_raw()
 }
 
-/// Whether clients accept it as a tool's input schema: an object whose `type` is `object`.
+/// Returns whether clients accept it as the input schema of a tool: an object whose `type` is
+/// `object`.
 fn is_object_schema(schema: &RawValue) -> bool {
     let kind = Object::parse(schema).ok().and_then(|members| text(&members, "type"));
     kind.is_some_and(|kind| kind == "object")
 }
 
-/// The members and the name of a definition.
+/// Returns the members and the name of a definition.
 pub(super) fn parse_definition(definition: &RawValue) -> Result<(Object, String), String> {
     let members = Object::parse(definition).map_err(|error| error.to_string())?;
     let name = text(&members, "name").ok_or("it has no name")?;
     Ok((members, name))
 }
 
-/// A name that the source said before leads to the same thing there, and clients refuse a list in which a name appears
-/// twice.
+/// The warning for a duplicate name. The source would resolve both to the same entry, and clients
+/// reject a list that contains a name twice.
 pub(super) fn duplicate_name_message(name: &str) -> String {
     format!("the source offers {} more than once", json::truncate_for_message(name))
 }

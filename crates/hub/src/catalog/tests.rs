@@ -1,4 +1,4 @@
-//! What the catalog makes of what sources say.
+//! How definitions of sources become catalog entries.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn full_names(catalog: &Catalog) -> Vec<&str> {
 }
 
 #[test]
-fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place() {
+fn invalid_definitions_are_skipped_without_affecting_others() {
     let definitions = ["7", "[]", r#"{"title":"no name"}"#, r#"{"name":7}"#, r#"{"name":"\ud800"}"#];
     let mut tools = tools(&["good", "good"]).tools;
     tools.extend(definitions.map(|definition| defined(text(definition))));
@@ -55,15 +55,15 @@ fn definitions_that_cannot_be_read_are_left_out_and_cost_nobody_else_their_place
     assert_eq!(
         warnings(&catalog),
         [
-            "bad: a tool was left out: the source offers good more than once",
-            "bad: a tool was left out: invalid type: integer `7`, expected a JSON object at line 1 column 1",
-            "bad: a tool was left out: invalid type: sequence, expected a JSON object at line 1 column 0",
-            "bad: a tool was left out: it has no name",
-            "bad: a tool was left out: it has no name",
-            "bad: a tool was left out: it has no name",
-            "bad: a prompt was left out: invalid type: null, expected a JSON object at line 1 column 4",
-            "bad: a resource was left out: it has no uri",
-            "bad: a resource template was left out: it has no uriTemplate",
+            "bad: a tool was skipped: the source offers good more than once",
+            "bad: a tool was skipped: invalid type: integer `7`, expected a JSON object at line 1 column 1",
+            "bad: a tool was skipped: invalid type: sequence, expected a JSON object at line 1 column 0",
+            "bad: a tool was skipped: it has no name",
+            "bad: a tool was skipped: it has no name",
+            "bad: a tool was skipped: it has no name",
+            "bad: a prompt was skipped: invalid type: null, expected a JSON object at line 1 column 4",
+            "bad: a resource was skipped: it has no uri",
+            "bad: a resource template was skipped: it has no uriTemplate",
         ]
     );
 }
@@ -81,7 +81,7 @@ fn an_input_schema_that_breaks_clients_is_shown_as_an_open_object_and_kept_as_it
             r#"{"name":"mcp__s__t","inputSchema":{"type":"object"},"execution":{"x":1.0}}"#
         );
         assert_eq!(tool.input_schema.get(), r#"{"type":"object"}"#);
-        assert_eq!(warnings(&catalog), ["s: tool t has an input schema that is no object schema"]);
+        assert_eq!(warnings(&catalog), ["s: the input schema of tool t is not an object schema"]);
         tool.check(&text(r#"{"anything":1}"#)).now_or_never().unwrap().unwrap();
     }
 }
@@ -130,7 +130,7 @@ fn a_uri_leads_to_the_template_of_that_text_or_to_the_most_specific_that_fits() 
     assert_eq!(catalog.template_in_source(&narrow, "x://7").map(|t| t.template.as_str()), Some("x://{id}"));
 }
 
-/// Which source answers for an address, and that the order of the sources does not matter.
+/// Checks which source serves a URI, regardless of the order of the sources.
 #[track_caller]
 fn check_answers(sources: &[(&str, &[&str])], uri: &str, expect: Option<&str>) {
     let fakes: Vec<_> =
@@ -157,7 +157,7 @@ fn the_longest_literal_beginning_answers_whatever_the_order_of_the_sources() {
     check_answers(sources, "file:///boot.log", Some("logs"));
     check_answers(sources, "http://odd/7", Some("home"));
     check_answers(sources, "http://even/7", Some("everything"));
-    // Of two with the very same template the names decide.
+    // Identical templates are ordered by source name.
     check_answers(&[("b", &["x://{id}"]), ("a", &["x://{id}"])], "x://1", Some("a"));
 }
 
@@ -189,7 +189,7 @@ fn a_template_that_cannot_be_matched_is_listed_with_a_warning() {
     let shown = format!("{}…", &long[..200]);
     assert_eq!(
         warnings(&catalog),
-        [format!("s: resource template {shown}: it has too many variables to be matched")]
+        [format!("s: resource template {shown}: it has too many variables to match")]
     );
 }
 
@@ -215,7 +215,8 @@ fn says_exactly_which_lists_changed() {
     let mut guarded = tools(&["a"]);
     guarded.tools[0].permissions = vec!["read".to_owned()];
     assert_eq!(change(tools(&["a"]), guarded), CatalogChange { tools: true, ..none });
-    // Both are shown as an open object; the one that is served alone is shown as it is.
+    // In the yard both are shown with an open object schema. A source served alone is shown
+    // unchanged.
     let odd = |schema: &str| SourceOffer {
         tools: vec![defined(text(&format!(r#"{{"name":"a","inputSchema":{schema}}}"#)))],
         ..SourceOffer::default()
@@ -253,31 +254,31 @@ fn a_schema_is_compiled_once_however_often_it_is_checked() {
 }
 
 #[test]
-fn names_that_another_source_takes_are_given_anew() {
+fn names_taken_by_another_source_are_reassigned() {
     let native = ScriptedSource::unprefixed("native", tools(&["mcp__s__t"]));
     let source = ScriptedSource::echo("s", SourceOffer { prompts: prompts(&["p"]).prompts, ..tools(&["t"]) });
     let alone = build(&[&source]);
     assert_eq!(full_names(&alone), ["mcp__s__t"]);
     let both = alone.rebuild(&owned(&[&native, &source]), ClientEra::Newest);
-    let anew = build(&[&native, &source]);
-    assert_eq!(full_names(&both), full_names(&anew));
+    let rebuilt = build(&[&native, &source]);
+    assert_eq!(full_names(&both), full_names(&rebuilt));
     assert_eq!(full_names(&both)[0], "mcp__s__t");
     let shown = |catalog: &Catalog| {
         catalog.tools().iter().map(|tool| tool.shown.get().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(shown(&both), shown(&anew));
+    assert_eq!(shown(&both), shown(&rebuilt));
     assert_eq!(alone.prompts()[0].full_name, both.prompts()[0].full_name);
 }
 
 #[test]
-fn a_source_that_crashes_when_asked_offers_nothing_and_hurts_nobody() {
+fn a_source_that_panics_offers_nothing_and_does_not_affect_others() {
     struct Crashing(SourceName);
     impl Source for Crashing {
         fn name(&self) -> &SourceName {
             &self.0
         }
         fn offer(&self) -> Arc<SourceOffer> {
-            panic!("as told")
+            panic!("on purpose")
         }
         fn call<'a>(
             &'a self,
@@ -290,7 +291,7 @@ fn a_source_that_crashes_when_asked_offers_nothing_and_hurts_nobody() {
     sources.extend(owned(&[&ScriptedSource::echo("fine", tools(&["t"]))]));
     let catalog = Catalog::build(&sources);
     assert_eq!(full_names(&catalog), ["mcp__fine__t"]);
-    assert_eq!(warnings(&catalog), ["bad: it crashed when it was asked what it offers"]);
+    assert_eq!(warnings(&catalog), ["bad: it panicked while listing its entries"]);
 }
 
 #[test]
@@ -308,6 +309,7 @@ fn ten_thousand_tools_are_read_in_good_time_and_kept_in_no_time() {
     let second = first.rebuild(&sources, ClientEra::Newest);
     let kept = began.elapsed();
     assert_eq!(second.change_since(&first), CatalogChange::default());
-    // Generous, because this is a debug build on a shared machine: something quadratic would need minutes.
+    // Generous, because this is a debug build on a shared machine. A quadratic algorithm would need
+    // minutes.
     assert!(read < Duration::from_secs(10) && kept < Duration::from_secs(5), "{read:?} {kept:?}");
 }

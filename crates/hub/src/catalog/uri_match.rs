@@ -1,5 +1,5 @@
-//! Which source answers for an address: an exact resource first, then the most specific template. The order of the
-//! sources decides only between resources with the very same address.
+//! Determines which source serves a URI: an exact resource first, then the most specific template.
+//! The order of the sources only decides between resources with the same URI.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::principal::Principal;
 use crate::scope::YardScope;
 use crate::visibility::CatalogEntry;
 
-/// What answers for an address.
+/// The entry that serves a URI.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum UriMatch<'a> {
     Resource(&'a Arc<ResourceEntry>),
@@ -34,8 +34,8 @@ impl<'a> UriMatch<'a> {
 }
 
 impl Catalog {
-    /// What answers for this address, of what the reach covers and the principal's lists include. The address may be
-    /// the text of a template, as it is where its arguments are completed.
+    /// Returns the entry that serves this URI, within the scope and the allow list of the
+    /// principal. The URI may be the text of a template, as used for argument completion.
     pub(crate) fn match_uri(
         &self,
         uri: &str,
@@ -51,7 +51,7 @@ impl Catalog {
         most_specific(self.by_specificity.iter().filter(known), uri).map(UriMatch::Template)
     }
 
-    /// The first resource with this very address of those that the reach covers and the lists include.
+    /// Returns the first resource with exactly this URI within the scope and the allow list.
     pub(crate) fn match_exact_uri(
         &self,
         uri: &str,
@@ -66,39 +66,43 @@ impl Catalog {
         std::iter::once(first).chain(same).find(known)
     }
 
-    /// By address, of one source: also one that another source answers for in the yard as a whole.
+    /// Finds a resource of one source by URI, including one that another source serves in the whole
+    /// yard.
     pub fn resource_in_source(&self, source: &SourceName, uri: &str) -> Option<&Arc<ResourceEntry>> {
         self.match_exact_uri(uri, &Principal::owner(), &YardScope::Source(source.clone()))
     }
 
-    /// The template of this very text, else the most specific that fits, of one source.
+    /// Finds the template with exactly this text, or else the most specific match, within one
+    /// source.
     pub fn template_in_source(&self, source: &SourceName, uri: &str) -> Option<&Arc<TemplateEntry>> {
         most_specific(self.by_specificity.iter().filter(|template| template.source == *source), uri)
     }
 
-    /// The template of this very text, else the most specific that the address can come from.
+    /// Finds the template with exactly this text, or else the most specific template that matches
+    /// the URI.
     pub fn template_for(&self, uri: &str) -> Option<&Arc<TemplateEntry>> {
         most_specific(self.by_specificity.iter(), uri)
     }
 }
 
-/// Templates with the most specific first. What is equally specific is ordered by names, so that the order of the sources
-/// does not matter.
+/// Sorts templates, most specific first. Equally specific ones are ordered by name, so that the
+/// order of the sources does not matter.
 pub(super) fn sort_by_specificity(templates: &mut [Arc<TemplateEntry>]) {
     templates.sort_by(|a, b| {
         rank(a).cmp(&rank(b)).then_with(|| (&a.source, &a.template).cmp(&(&b.source, &b.template)))
     });
 }
 
-/// Smaller is more specific: a longer literal beginning, then more literal text in all, then fewer variables that stand
-/// for anything.
+/// The sort key; smaller is more specific: a longer literal prefix, then more literal text, then
+/// fewer variables that match any text.
 fn rank(template: &TemplateEntry) -> (Reverse<usize>, Reverse<usize>, usize) {
     let matcher = &template.matcher;
     (Reverse(matcher.prefix().len()), Reverse(matcher.literal_bytes()), matcher.catch_alls())
 }
 
-/// The first of these that fits; they come with the most specific first. A template without a literal beginning fits
-/// addresses of everybody: where another source has one that is no less specific, neither answers.
+/// Returns the first match; the templates are sorted with the most specific first. A template
+/// without a literal prefix matches URIs of any source: if another source has one that is equally
+/// specific, neither serves the URI.
 fn most_specific<'a>(
     templates: impl Iterator<Item = &'a Arc<TemplateEntry>> + Clone,
     uri: &str,

@@ -1,5 +1,5 @@
-//! Tools of one source that have the same name and different versions. The newest has the name; the older ones are
-//! reached by asking for their version.
+//! Tools of one source with the same name and different versions. The newest has the name; older
+//! ones can be requested by version.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::json::Object;
 use crate::source::ToolOffer;
 use crate::version;
 
-/// Everything that a source offers under one name, newest first.
+/// All tools of a source with one name, newest first.
 pub(super) struct ToolVersions<'a> {
     pub(super) name: String,
     pub(super) versions: Vec<(&'a ToolOffer, Object)>,
@@ -22,8 +22,8 @@ impl ToolOffer {
     }
 }
 
-/// The families of an offer in its order, and what had to be left out. Only tools that all say a version of their own
-/// can share a name: of others nobody could say which is meant.
+/// Groups the tools of an offer in order, and returns those that had to be skipped. Only tools that
+/// each declare a distinct version can share a name; otherwise the name would be ambiguous.
 pub(super) fn group_versions(offers: &[ToolOffer]) -> (Vec<ToolVersions<'_>>, Vec<String>) {
     let mut families: Vec<ToolVersions<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -62,7 +62,7 @@ impl ToolVersions<'_> {
         self.versions.iter().all(|(known, _)| known.metadata_text("version").is_some_and(other))
     }
 
-    /// The version that took the place of the one at this index, if one says that it did.
+    /// Returns the version that declares that it replaces the one at this index.
     pub(super) fn deprecated_by(&self, index: usize) -> Option<String> {
         let version = self.versions[index].0.metadata_text("version")?;
         let newer = self.versions[..index].iter().map(|(offer, _)| offer);

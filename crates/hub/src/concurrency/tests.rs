@@ -1,4 +1,4 @@
-//! Who gets a place, in which order, and that none is ever lost.
+//! Who gets a permit, in which order, and that no permit is ever lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::request::Priority::{self, High, Low, Normal};
 
 type Order = Arc<Mutex<Vec<String>>>;
 
-/// Waits in the line under a name; once it is its turn it says so and leaves again.
+/// Waits in the queue under a name. When it gets its permit, it reports its name and releases the
+/// permit.
 async fn queue(
     places: &Arc<ConcurrencyLimiter>,
     order: &Order,
@@ -55,7 +56,7 @@ async fn high_goes_before_normal_before_low_and_the_first_of_each_first() {
 }
 
 #[tokio::test]
-async fn nobody_starves_however_many_come_with_a_higher_priority() {
+async fn lower_priorities_do_not_starve() {
     let (places, order) = (ConcurrencyLimiter::new(1), Order::default());
     let held = places.acquire(Normal).await;
     let mut waiting = vec![queue(&places, &order, Low, "low".to_owned()).await];
@@ -72,7 +73,7 @@ async fn nobody_starves_however_many_come_with_a_higher_priority() {
 }
 
 #[tokio::test]
-async fn a_higher_priority_gets_more_places_whoever_else_waits() {
+async fn a_higher_priority_gets_more_permits_under_any_load() {
     let (places, order) = (ConcurrencyLimiter::new(1), Order::default());
     let held = places.acquire(Normal).await;
     let mut waiting = Vec::new();
@@ -90,7 +91,7 @@ async fn a_higher_priority_gets_more_places_whoever_else_waits() {
 }
 
 #[tokio::test]
-async fn whoever_stops_waiting_leaves_the_line() {
+async fn a_dropped_waiter_leaves_the_queue() {
     let places = ConcurrencyLimiter::new(1);
     let held = places.acquire(Normal).await;
     for _ in 0..1_000 {
@@ -103,14 +104,14 @@ async fn whoever_stops_waiting_leaves_the_line() {
 }
 
 #[tokio::test]
-async fn a_place_that_was_on_its_way_to_somebody_who_left_goes_to_the_next() {
+async fn a_permit_sent_to_a_dropped_waiter_goes_to_the_next() {
     let places = ConcurrencyLimiter::new(1);
     let held = places.acquire(Normal).await;
     let mut left = Box::pin(places.acquire(High));
     assert!(futures_util::poll!(&mut left).is_pending());
     let mut stays = Box::pin(places.acquire(Low));
     assert!(futures_util::poll!(&mut stays).is_pending());
-    // The place is in the first one's hands, but it never looks.
+    // The permit was sent to the first waiting call, but that call never polls again.
     drop(held);
     assert!(futures_util::poll!(&mut stays).is_pending());
     drop(left);
@@ -121,7 +122,7 @@ async fn a_place_that_was_on_its_way_to_somebody_who_left_goes_to_the_next() {
 }
 
 #[tokio::test]
-async fn there_is_always_one_place_at_least() {
+async fn a_limiter_has_at_least_one_permit() {
     let places = ConcurrencyLimiter::new(0);
     let place: Permit = places.acquire(Normal).await;
     assert!(places.try_acquire().is_none());
@@ -130,7 +131,7 @@ async fn there_is_always_one_place_at_least() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_many_at_once_some_of_them_giving_up_no_place_is_lost() {
+async fn no_permit_is_lost_when_waiters_give_up() {
     let places = ConcurrencyLimiter::new(3);
     let running = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let tasks: Vec<_> = (0..600_u64)
@@ -144,7 +145,8 @@ async fn with_many_at_once_some_of_them_giving_up_no_place_is_lost() {
                     running.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                 };
                 if at % 4 == 0 {
-                    // Given up at any moment before the place is had; afterwards the work is too short to be.
+                    // May be dropped at any moment before the permit is acquired. Afterwards the
+                    // work is too short for that.
                     let _ = tokio::time::timeout(Duration::from_micros(at), async {
                         drop(places.acquire(High).await);
                     })
@@ -175,9 +177,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens, places are used as long as somebody waits, and all of them are there at the end.
+    /// Permits never stay free while a call is waiting, and all of them are free at the end.
     #[test]
-    fn no_place_is_idle_while_somebody_waits(steps in proptest::collection::vec(step(), 0..80)) {
+    fn no_permit_is_idle_while_a_call_waits(steps in proptest::collection::vec(step(), 0..80)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let places = ConcurrencyLimiter::new(2);
@@ -202,7 +204,7 @@ proptest! {
                 }
                 waiting = still;
                 assert!(held.len() <= 2);
-                assert!(waiting.is_empty() || held.len() == 2, "a place is idle");
+                assert!(waiting.is_empty() || held.len() == 2, "a permit is idle");
                 assert_eq!(places.waiting(), waiting.len());
             }
             drop(waiting);

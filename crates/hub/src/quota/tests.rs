@@ -1,4 +1,4 @@
-//! Whose quota is used up, and who is refused when memory runs out.
+//! Whose quota is exhausted, and who is refused when memory runs low.
 
 use super::{Quota, QuotaLimits, QuotaOverrides, Quotas};
 use crate::error::ErrorKind;
@@ -23,7 +23,8 @@ fn a_quota_is_one_principals_own_and_comes_back_when_its_charges_are_dropped() {
         let charge = |principal| quotas.charge(&limits(), principal, quota, amount);
         let held = [charge(&ada).unwrap(), charge(&ada).unwrap()];
         let refused = charge(&ada).unwrap_err();
-        // Bytes are charged when the deed is done: that must not look as if nothing had happened.
+        // Bytes are charged after the call was executed, so the error must not suggest that nothing
+        // happened.
         let kind = if quota == Quota::Bytes { ErrorKind::ConnectionLost } else { ErrorKind::RateLimited };
         assert_eq!(
             (refused.kind(), refused.retry_after().is_some()),
@@ -31,7 +32,7 @@ fn a_quota_is_one_principals_own_and_comes_back_when_its_charges_are_dropped() {
             "{quota:?}"
         );
         assert!(refused.suggestion().is_some(), "{quota:?}");
-        // What one has used up is nobody else's trouble.
+        // Exhausting a quota does not affect other principals.
         let others = [charge(&bob).unwrap(), charge(&bob).unwrap()];
         drop(held);
         let again = [charge(&ada).unwrap(), charge(&ada).unwrap()];
@@ -50,7 +51,7 @@ fn a_principal_may_have_limits_of_its_own() {
     assert!(quotas.charge(&limits(), &ada, Quota::Sessions, 1).is_err());
     let many: Vec<_> = (0..10).map(|_| quotas.charge(&limits(), &ada, Quota::Streams, 1).unwrap()).collect();
     assert_eq!(many.len(), 10);
-    // An amount that is out of all proportion does not wrap around.
+    // A huge amount does not overflow.
     assert!(quotas.charge(&limits(), &ada, Quota::Bytes, usize::MAX).is_err());
 }
 
@@ -106,7 +107,7 @@ async fn lists_count_in_the_rate_of_their_caller() {
     yard.admit_list(&owner).unwrap();
     assert_eq!(yard.admit_list(&owner).unwrap_err().kind(), ErrorKind::RateLimited);
     assert_eq!(yard.call(tool_request("query")).await.unwrap_err().kind(), ErrorKind::RateLimited);
-    yard.admit_list(&named("somebody else")).unwrap();
+    yard.admit_list(&named("bob")).unwrap();
 }
 
 #[tokio::test]
@@ -117,7 +118,7 @@ async fn calls_of_the_heaviest_are_refused_while_memory_is_short() {
     let refused = yard.call(tool_request("query")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::RateLimited);
     assert!(yard.admit_list(&Principal::owner()).is_err());
-    assert!(yard.admit_list(&named("somebody else")).is_ok());
+    assert!(yard.admit_list(&named("bob")).is_ok());
     drop(held);
     yard.quotas().observe_memory(90, 100);
     yard.call(tool_request("query")).await.unwrap();
@@ -129,11 +130,12 @@ async fn a_principal_that_does_not_read_is_refused_before_its_call_is_made() {
     let source = ScriptedSource::echo("db", tools(&["query"]));
     let yard = yard_with(YardLimits { quotas, ..YardLimits::default() }, Vec::new(), &[&source]);
     let held = yard.charge(&Principal::owner(), Quota::Bytes, 1_000).unwrap();
-    // Nothing was done, so it can be tried again.
+    // Nothing was executed, so a retry is safe.
     let refused = yard.call(tool_request("query")).await.unwrap_err();
     assert_eq!((refused.kind(), refused.retry_after().is_some()), (ErrorKind::RateLimited, true));
-    yard.admit_list(&named("somebody else")).unwrap();
-    // An answer that does not fit comes after the deed, so nothing invites to try again.
+    yard.admit_list(&named("bob")).unwrap();
+    // A response that does not fit comes after the execution, so the error must not suggest a
+    // retry.
     let withheld = yard.charge(&Principal::owner(), Quota::Bytes, 1).unwrap_err();
     assert_eq!((withheld.kind(), withheld.retry_after()), (ErrorKind::ConnectionLost, None));
     drop(held);

@@ -1,4 +1,5 @@
-//! Redaction of JSON text without parsing it into values: numbers, texts and the order of keys stay as they were.
+//! Redaction of JSON text without parsing it into values: numbers, strings and the order of keys
+//! are preserved.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use super::{HIDDEN, Redaction};
 pub(super) fn redact(redaction: &Redaction, json: &str) -> String {
     let mut reader = JsonTokenizer { text: json, at: 0 };
     let mut out = String::with_capacity(json.len());
-    // Of each container that is open: whether it is an object.
+    // For each open container, whether it is an object.
     let mut open: Vec<bool> = Vec::new();
     let mut key_next = false;
     while let Some(token) = reader.next() {
@@ -24,8 +25,8 @@ pub(super) fn redact(redaction: &Redaction, json: &str) -> String {
             ":" => {}
             key if key_next => {
                 key_next = false;
-                let said = serde_json::from_str::<String>(key);
-                if said.map_or(true, |key| redaction.is_secret_key(&key)) {
+                let key_text = serde_json::from_str::<String>(key);
+                if key_text.map_or(true, |key| redaction.is_secret_key(&key)) {
                     reader.next();
                     reader.skip_value();
                     out.push_str(key);
@@ -46,13 +47,14 @@ pub(super) fn redact(redaction: &Redaction, json: &str) -> String {
     out
 }
 
-/// A text with its quotes. One that has nothing to hide stays as it was written, escapes included.
+/// Redacts a string with its quotes. A string without secrets is preserved as written, including
+/// escapes.
 fn string<'a>(redaction: &Redaction, quoted: &'a str) -> Cow<'a, str> {
-    let Ok(said) = serde_json::from_str::<String>(quoted) else {
-        // Cut off in the middle.
+    let Ok(text) = serde_json::from_str::<String>(quoted) else {
+        // Truncated in the middle.
         return redaction.redact_text(quoted);
     };
-    match redaction.redact_text(&said) {
+    match redaction.redact_text(&text) {
         Cow::Borrowed(_) => Cow::Borrowed(quoted),
         Cow::Owned(hidden) => Cow::Owned(crate::json::to_raw(&hidden).get().to_owned()),
     }
@@ -64,7 +66,8 @@ struct JsonTokenizer<'a> {
 }
 
 impl<'a> JsonTokenizer<'a> {
-    /// The next token: a mark, a text with its quotes, or anything else up to the next mark or space.
+    /// Returns the next token: punctuation, a string with its quotes, or anything else up to the
+    /// next punctuation or space.
     fn next(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes();
         while bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
@@ -90,7 +93,7 @@ impl<'a> JsonTokenizer<'a> {
         self.text.get(start..end)
     }
 
-    /// Passes over one value, however deep.
+    /// Skips one value of any depth.
     fn skip_value(&mut self) {
         let mut depth = 0_usize;
         while let Some(token) = self.next() {

@@ -1,4 +1,4 @@
-//! What is hidden, what is kept, and that nothing a yard shows or records goes around it.
+//! What is redacted, what is preserved, and that everything a yard shows or records is redacted.
 
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -34,7 +34,7 @@ fn check(json: &str, kept: &str) {
 fn check_text(text: &str, kept: &str) {
     let redacted = redaction().redact_text(text).into_owned();
     assert_eq!(redacted, kept);
-    assert_eq!(redaction().redact_text(&redacted), kept, "redacting again changes nothing");
+    assert_eq!(redaction().redact_text(&redacted), kept, "redaction is idempotent");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn what_is_called_like_a_secret_is_hidden_however_it_is_written() {
         check(&format!(r#"{{"{key}":"hunter2"}}"#), &format!(r#"{{"{key}":"[redacted]"}}"#));
     }
     check(r#"{"SSN":1,"iban_number":"x"}"#, r#"{"SSN":"[redacted]","iban_number":"[redacted]"}"#);
-    // The key is the same when it is written with escapes.
+    // A key written with escapes is the same key.
     check(r#"{"pass\u0077ord":"x"}"#, r#"{"pass\u0077ord":"[redacted]"}"#);
 }
 
@@ -116,7 +116,7 @@ fn a_secret_may_be_anything_and_anywhere() {
 }
 
 #[test]
-fn everything_else_stays_as_it_was_on_one_line() {
+fn everything_else_is_preserved_on_one_line() {
     check(
         "{\n  \"z\" : 9007199254740993123,\r\n\t\"a\": [ 1e400 , -0.10, true, null, {} , [] ],\n \"s\": \"two  \\n{,}: \\\\\"\n}\n",
         r#"{"z":9007199254740993123,"a":[1e400,-0.10,true,null,{},[]],"s":"two  \n{,}: \\"}"#,
@@ -172,7 +172,7 @@ fn parameters_headers_and_passwords_in_a_line_are_hidden() {
     check_text("PASSWORD = hunter2", "PASSWORD = [redacted]");
     check_text("otp=123456, jwt=x.y.z; session=s1", "otp=[redacted], jwt=[redacted]; session=[redacted]");
     check_text("got Bearer abcDEF123 from it", "got Bearer [redacted] from it");
-    check_text("it said eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ. twice", "it said [redacted] twice");
+    check_text("it sent eyJhbGciOiJub25lIn0.eyJzdWIiOiJhZGEifQ. twice", "it sent [redacted] twice");
     check_text("iban-number=DE1", "iban-number=[redacted]");
 }
 
@@ -193,14 +193,14 @@ fn ordinary_lines_stay_as_they_were() {
     }
 }
 
-/// A source that tells secrets wherever it can.
+/// A source that includes secrets wherever it can.
 struct Telltale {
     name: SourceName,
     offer: Arc<SourceOffer>,
     feed: OnceLock<SourceNotifier>,
 }
 
-const TOLD: &str = "http://h/?token=hunter2&ssn=hunter2";
+const SECRET_URL: &str = "http://h/?token=hunter2&ssn=hunter2";
 
 impl Source for Telltale {
     fn name(&self) -> &SourceName {
@@ -216,25 +216,25 @@ impl Source for Telltale {
     }
 
     fn status(&self) -> SourceStatus {
-        let (reason, stderr) = (Some(TOLD.to_owned()), vec![TOLD.to_owned()]);
+        let (reason, stderr) = (Some(SECRET_URL.to_owned()), vec![SECRET_URL.to_owned()]);
         SourceStatus { reason, stderr, ..SourceStatus::new(SourceState::Retrying, true) }
     }
 
     fn transcript(&self, _after: Option<u64>) -> Vec<TranscriptEntry> {
         let texts = [r#"{"params":{"jwt":"hunter2","url":"http://h/?ssn=hunter2"}}"#, "Cookie: hunter2"];
-        let said = |text: &str| {
+        let entry = |text: &str| {
             let (at, direction) = (SystemTime::now(), TranscriptDirection::ToSource);
             TranscriptEntry { number: 1, at, direction, text: text.to_owned() }
         };
-        texts.map(said).into()
+        texts.map(entry).into()
     }
 
     fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
-        Box::pin(async { Err(HubError::new(ErrorKind::ConnectionLost, TOLD)) })
+        Box::pin(async { Err(HubError::new(ErrorKind::ConnectionLost, SECRET_URL)) })
     }
 }
 
-/// Keeps what a history could.
+/// Stores what a history would store.
 #[derive(Default)]
 struct Keeps(Mutex<Vec<String>>);
 
@@ -260,14 +260,14 @@ async fn what_a_yard_shows_and_records_has_no_secrets_in_it() {
     let source = Arc::new(Telltale { name: SourceName::new("s"), offer, feed: OnceLock::new() });
     yard.add(Arc::clone(&source) as _);
     let (mut events, mut stderr) = (yard.events().subscribe(), yard.events().subscribe_stderr());
-    source.feed.get().unwrap().stderr(TOLD);
-    yard.call(resource_request(TOLD)).await.unwrap_err();
+    source.feed.get().unwrap().stderr(SECRET_URL);
+    yard.call(resource_request(SECRET_URL)).await.unwrap_err();
 
     let mut shown: Vec<String> = keeps.0.lock().clone();
     let status = yard.status(&source.name).unwrap();
     shown.extend(status.reason.into_iter().chain(status.stderr));
-    let said = yard.transcript(&Principal::owner(), "s", None).unwrap();
-    shown.extend(said.into_iter().map(|said| said.text));
+    let transcript = yard.transcript(&Principal::owner(), "s", None).unwrap();
+    shown.extend(transcript.into_iter().map(|entry| entry.text));
     shown.push(stderr.try_recv().unwrap().line.clone());
     while let Ok(event) = events.try_recv() {
         match &*event {

@@ -1,18 +1,19 @@
-//! Redaction of free text: log lines, lines of standard error, messages of errors, addresses. A line has no grammar, so
-//! this looks for the few forms in which secrets are written, and would rather hide a harmless word than show a secret.
+//! Redaction of free text: log lines, standard error, error messages, URLs. Free text has no
+//! grammar, so this looks for the common forms of secrets and prefers hiding a harmless word to
+//! showing a secret.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::{HIDDEN, Redaction, normalize_key};
 
-/// The longest key that is looked for before a `=` or a `:`.
+/// Maximum length of a key before a `=` or a `:`.
 const LONGEST_KEY: usize = 64;
-/// Shorter words behind `Bearer` are words.
+/// Shorter words after `Bearer` are ordinary words.
 const SHORTEST_TOKEN: usize = 8;
 /// The words that introduce credentials in a header.
 const SCHEMES: [&str; 7] = ["bearer", "basic", "digest", "token", "negotiate", "apikey", "dpop"];
-/// Words that people write before a colon when they mean no value.
+/// Words that occur before a colon in ordinary text.
 const PROSE: [&str; 6] = ["authorization", "credential", "cookie", "bearer", "session", "auth"];
 
 pub(super) fn redact<'a>(redaction: &Redaction, text: &'a str) -> Cow<'a, str> {
@@ -47,7 +48,7 @@ struct TextScanner<'a> {
     bytes: &'a [u8],
 }
 
-/// Everything that ends a value which is not in quotes. All of these are ASCII, so that cuts are never inside a letter.
+/// Characters that end an unquoted value. All of them are ASCII, so cuts never split a character.
 fn is_value_end(byte: u8) -> bool {
     byte.is_ascii_whitespace() || b"&\"'`,;)}]<>#\\|".contains(&byte)
 }
@@ -69,7 +70,7 @@ impl TextScanner<'_> {
         from + self.bytes[from..].iter().take_while(|byte| inside(**byte)).count()
     }
 
-    /// The secret behind the `=` or `:` at this place.
+    /// Returns the secret after the `=` or `:` at this position.
     fn secret_after(&self, at: usize) -> Option<Range<usize>> {
         let colon = self.bytes[at] == b':';
         if colon && self.bytes[at..].starts_with(b"://") {
@@ -78,7 +79,7 @@ impl TextScanner<'_> {
         let (key, quoted) = self.key_before(at)?;
         let first = key.start;
         let key = &self.text[key];
-        // A path of a module, as logs begin with, is no key.
+        // A module path at the start of a log line is not a key.
         let is_path = first > 0 && self.bytes[first - 1] == b':';
         if is_path || self.bytes.get(at + 1) == Some(&b':') || !self.redaction.is_secret_key(key) {
             return None;
@@ -98,7 +99,7 @@ impl TextScanner<'_> {
         let word = self.skip_while(start, |byte| !is_value_end(byte));
         let scheme = SCHEMES.contains(&self.text[start..word].to_ascii_lowercase().as_str());
         if scheme && self.bytes.get(word) == Some(&b' ') {
-            // The word and what follows it belong together.
+            // The scheme and the credentials after it belong together.
             return Some(start..self.skip_while(word + 1, |byte| !b"\r\n\"'\\".contains(&byte)));
         }
         if colon && is_header && normalize_key(key).contains("cookie") {
@@ -111,7 +112,7 @@ impl TextScanner<'_> {
         Some(start..word)
     }
 
-    /// The key that ends before this place, and whether it is in quotes.
+    /// Returns the key that ends before this position, and whether it is quoted.
     fn key_before(&self, at: usize) -> Option<(Range<usize>, bool)> {
         let back = |mut end: usize, skip: &dyn Fn(u8) -> bool| {
             while end > 0 && skip(self.bytes[end - 1]) {
@@ -130,7 +131,7 @@ impl TextScanner<'_> {
         fits.then_some((start..unquoted, quoted))
     }
 
-    /// What is in the quotes that begin here, which may themselves be escaped.
+    /// Returns the content of the quotes that start here. The quotes themselves may be escaped.
     fn quoted_value(&self, start: usize) -> Option<Range<usize>> {
         let quote = self.skip_while(start, |byte| byte == b'\\');
         let mark = *self.bytes.get(quote).filter(|byte| matches!(byte, b'"' | b'\''))?;
@@ -162,7 +163,7 @@ impl TextScanner<'_> {
         self.bytes.len()
     }
 
-    /// The password of `scheme://user:password@host`, whose part before the host begins here.
+    /// Returns the password in `scheme://user:password@host`, whose authority part starts here.
     fn password_in_url(&self, start: usize) -> Option<Range<usize>> {
         let end =
             self.skip_while(start, |byte| !byte.is_ascii_whitespace() && !b"/?#\"'<>\\".contains(&byte));
@@ -171,7 +172,8 @@ impl TextScanner<'_> {
         Some(colon + 1..at)
     }
 
-    /// A credential that can be told by its form: behind `Bearer` or `Basic`, or a JWT.
+    /// Finds credentials that are recognizable by their format: after `Bearer` or `Basic`, or a
+    /// JWT.
     fn credential(&self, at: usize) -> Option<Range<usize>> {
         if self.bytes[at..].starts_with(b"eyJ") {
             let end = self.skip_while(at, is_token);
@@ -187,7 +189,7 @@ impl TextScanner<'_> {
         let start = self.skip_while(word, |byte| byte == b' ');
         let end = self.skip_while(start, is_token);
         let token = &self.bytes[start..end];
-        // `bearer authentication` is prose.
+        // `bearer authentication` is ordinary text.
         let is_prose = token.iter().all(u8::is_ascii_lowercase);
         (token.len() >= SHORTEST_TOKEN && !is_prose).then_some(start..end)
     }

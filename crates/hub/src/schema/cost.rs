@@ -1,5 +1,5 @@
-//! How much work a schema can make. Schemas come from strangers: a few definitions that refer to each other can
-//! ask for more steps than there is time, or more stack than there is, and checking cannot be interrupted.
+//! Computes how much work a schema can cause. Schemas are untrusted: a few definitions that refer
+//! to each other can require excessive time or stack, and a check cannot be interrupted.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,17 @@ use serde_json::Value;
 
 use super::pattern::PatternWeights;
 
-/// More steps than this, and a schema is not used at all.
+/// A schema that needs more steps than this is not used.
 const MOST_STEPS: u64 = 1_000_000;
-/// Deeper than this, compiling could run out of stack.
+/// Compiling a deeper schema could overflow the stack.
 const DEEPEST: usize = 200;
 
-/// What one pass over one value costs, and what the patterns of the schema cost.
+/// The cost of one pass over a value, and of the patterns of the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SchemaCost {
     steps: u64,
-    /// In how many ways the schema comes back to itself; each level of the value multiplies the work by it.
+    /// The number of ways in which the schema refers to itself. Each level of the value multiplies
+    /// the work by it.
     loops: u64,
     pub(super) patterns: PatternWeights,
 }
@@ -28,22 +29,24 @@ struct SubschemaCost {
 }
 
 impl SchemaCost {
-    /// Measures a schema with all its references followed, or says why it must not be compiled.
+    /// Measures a schema with all references resolved, or returns why it must not be compiled.
     pub(super) fn measure(schema: &Value) -> Result<Self, String> {
         let mut walk = Walk { root: schema, names: SchemaAnchors::from_schema(schema), seen: HashMap::new() };
         let SubschemaCost { steps, loops } = walk.cost(schema, 0)?;
         if steps > MOST_STEPS {
-            return Err("it refers to itself too often to be checked".to_owned());
+            return Err("it has too many references to itself".to_owned());
         }
         Ok(Self { steps, loops, patterns: PatternWeights::measure(schema)? })
     }
 
-    /// Whether the schema has no part that makes more of a small value than a few steps for each of its parts.
+    /// Returns whether no part of the schema needs more than a few steps for each part of a small
+    /// value.
     pub(super) fn is_simple(&self) -> bool {
         self.loops < 2 && self.patterns.is_empty()
     }
 
-    /// The most steps that a value with so many parts can take, if the schema is simple.
+    /// Returns the maximum number of steps for a value with this many parts, if the schema is
+    /// simple.
     pub(super) fn max_steps(&self, parts: u64) -> u64 {
         self.steps.saturating_mul(parts)
     }
@@ -58,14 +61,14 @@ impl SubschemaCost {
 struct Walk<'a> {
     root: &'a Value,
     names: SchemaAnchors<'a>,
-    /// What each part costs, by its address; `None` while it is being measured.
+    /// The cost of each part by its address, or `None` while it is being measured.
     seen: HashMap<*const Value, Option<SubschemaCost>>,
 }
 
 impl<'a> Walk<'a> {
     fn cost(&mut self, part: &'a Value, depth: usize) -> Result<SubschemaCost, &'static str> {
         if depth > DEEPEST {
-            return Err("it is nested too deeply to be checked");
+            return Err("it is nested too deeply");
         }
         match self.seen.get(&std::ptr::from_ref(part)) {
             Some(Some(known)) => return Ok(*known),
@@ -83,7 +86,7 @@ impl<'a> Walk<'a> {
             Value::Object(members) => {
                 for (key, value) in members {
                     match (key.as_str(), value) {
-                        // Reached by reference only.
+                        // Only reached by reference.
                         ("$defs" | "definitions", Value::Object(_)) => {}
                         ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(name)) => {
                             for target in self.names.targets(self.root, name) {
@@ -94,7 +97,8 @@ impl<'a> Walk<'a> {
                     }
                 }
                 if members.keys().any(|key| key.starts_with("unevaluated")) {
-                    // What the other keywords have evaluated is found out by evaluating them again.
+                    // Finding out what the other keywords have evaluated means evaluating them
+                    // again.
                     cost.steps = cost.steps.saturating_mul(2);
                 }
             }
@@ -105,7 +109,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The parts of a schema that have a name of their own.
+/// Collects the parts of a schema that have a name.
 pub(super) struct SchemaAnchors<'a>(HashMap<String, Vec<&'a Value>>);
 
 impl<'a> SchemaAnchors<'a> {
@@ -115,7 +119,8 @@ impl<'a> SchemaAnchors<'a> {
         names
     }
 
-    /// What a reference can lead to. A dynamic one can lead to every part with that name.
+    /// Returns the possible targets of a reference. A dynamic reference can resolve to every part
+    /// with its name.
     pub(super) fn targets(&self, root: &'a Value, reference: &str) -> Vec<&'a Value> {
         match reference.strip_prefix('#') {
             Some("") => vec![root],
@@ -151,7 +156,7 @@ mod tests {
 
     use super::{DEEPEST, SchemaCost};
 
-    /// Definitions `d0` to `d{last}`, each made from the number of the next.
+    /// Definitions `d0` to `d{last}`, each generated from the number of the next.
     fn chain(last: usize, link: impl Fn(String) -> Value) -> Value {
         let mut defs: serde_json::Map<_, _> =
             (0..last).map(|at| (format!("d{at}"), link(format!("#/$defs/d{}", at + 1)))).collect();
@@ -167,7 +172,7 @@ mod tests {
     fn a_schema_that_doubles_with_every_definition_is_refused() {
         let doubling = |last| chain(last, |next| json!({"allOf": [{"$ref": next}, {"$ref": next}]}));
         assert!(SchemaCost::measure(&doubling(5)).is_ok());
-        let too_often = Some("it refers to itself too often to be checked".to_owned());
+        let too_often = Some("it has too many references to itself".to_owned());
         assert_eq!(refused(&doubling(60)), too_often);
         let named = json!({"$ref": "#a", "$defs": {
             "x": {"$anchor": "a", "allOf": vec![json!({"$ref": "b"}); 2000]},
@@ -188,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_long_chain_of_references_is_refused_before_it_uses_up_the_stack() {
-        let too_deep = Some("it is nested too deeply to be checked".to_owned());
+        let too_deep = Some("it is nested too deeply".to_owned());
         let long = chain(20_000, |next| json!({"$ref": next}));
         assert_eq!(refused(&long), too_deep);
         let deep = chain(DEEPEST / 2 - 5, |next| json!({"allOf": [{"$ref": next}]}));
@@ -197,7 +202,7 @@ mod tests {
             (SchemaCost::measure(&deep).is_ok(), SchemaCost::measure(&allowed).is_ok()),
             (false, true)
         );
-        // What is allowed compiles and checks on the stack that a worker thread has.
+        // Every accepted schema compiles and runs on the stack of a worker thread.
         assert!(jsonschema::is_valid(&allowed, &json!({})));
     }
 }

@@ -1,5 +1,6 @@
-//! Counts what checking one value against one schema would do, without doing it: every keyword is charged for the
-//! parts of the value that it looks at. The count stops at its budget, so it is itself bounded.
+//! Estimates the cost of checking a value against a schema without running the check: every keyword
+//! is charged for the parts of the value that it visits. The estimate stops at its budget and is
+//! therefore bounded itself.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,20 +10,20 @@ use serde_json::{Map, Value};
 use super::cost::SchemaAnchors;
 use super::pattern::PatternWeights;
 
-/// How the count ended.
+/// The result of the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Estimate {
-    /// Checking once takes at most so many steps.
+    /// One check takes at most this many steps.
     Steps(u64),
-    /// It takes more than the budget.
+    /// The check exceeds the budget.
     OverBudget,
 }
 
-/// What a check may take.
+/// The budget of a check.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CheckBudget {
     pub(super) steps: u64,
-    /// How deep it may recurse: deeper, it could run out of the stack that its thread has.
+    /// Maximum recursion depth. A deeper check could overflow the stack of its thread.
     pub(super) depth: usize,
 }
 
@@ -33,7 +34,7 @@ pub(super) fn estimate(
     value: &Value,
     budget: CheckBudget,
 ) -> Estimate {
-    // Whatever a match that ran into its limit decides is tried out both ways, up to 64 times.
+    // A match that reaches its limit may decide either way, so both are tried, up to 64 times.
     let factor = if patterns.may_backtrack() { 64 } else { 1 };
     let names = SchemaAnchors::from_schema(schema);
     let left = budget.steps / factor;
@@ -46,7 +47,7 @@ pub(super) fn estimate(
     }
 }
 
-/// The budget is used up.
+/// The budget is exhausted.
 struct BudgetExhausted;
 
 struct StepCounter<'a> {
@@ -55,9 +56,9 @@ struct StepCounter<'a> {
     patterns: &'a PatternWeights,
     left: u64,
     deepest: usize,
-    /// The sizes of enumerations and constants, by their address.
+    /// Sizes of enumerations and constants, by their address.
     sizes: HashMap<*const Value, u64>,
-    /// What references lead to, likewise.
+    /// Targets of references, by their address.
     references: HashMap<*const Value, Rc<[&'a Value]>>,
 }
 
@@ -84,7 +85,7 @@ impl<'a> StepCounter<'a> {
             self.keyword(keywords, key, argument, value, depth + 1)?;
         }
         if keywords.keys().any(|key| key.starts_with("unevaluated")) {
-            // What the other keywords have evaluated is found out by evaluating them again.
+            // Finding out what the other keywords have evaluated means evaluating them again.
             self.spend(before - self.left)?;
         }
         Ok(())
@@ -203,7 +204,7 @@ impl<'a> StepCounter<'a> {
         depth: usize,
     ) -> Result<(), BudgetExhausted> {
         match (key, argument) {
-            // Few items are compared with each other, many are hashed.
+            // Few items are compared with each other; many are hashed.
             ("uniqueItems", _) => {
                 let size: u64 = items.iter().map(size).fold(0, u64::saturating_add);
                 self.spend(size.saturating_mul(16))
@@ -215,13 +216,13 @@ impl<'a> StepCounter<'a> {
         }
     }
 
-    /// How large a part of the schema is that is compared as a whole.
+    /// The size of a part of the schema that is compared as a whole.
     fn size_of(&mut self, part: &'a Value) -> u64 {
         *self.sizes.entry(std::ptr::from_ref(part)).or_insert_with(|| size(part))
     }
 }
 
-/// The number of parts of a value; long strings count as several.
+/// The number of parts of a value. Long strings count as several.
 pub(super) fn size(value: &Value) -> u64 {
     match value {
         Value::Array(items) => items.iter().map(size).fold(1, u64::saturating_add),
@@ -234,7 +235,7 @@ pub(super) fn size(value: &Value) -> u64 {
     }
 }
 
-/// How deep a value is nested.
+/// The nesting depth of a value.
 pub(super) fn depth(value: &Value) -> u64 {
     match value {
         Value::Array(parts) => 1 + parts.iter().map(depth).max().unwrap_or_default(),
@@ -264,7 +265,7 @@ mod tests {
         }
     }
 
-    /// What ten times as much of the value costs, as a multiple of what it costs once.
+    /// The cost of a value ten times as large, relative to the original.
     fn growth(schema: &Value, value: impl Fn(usize) -> Value) -> u64 {
         steps(schema, &value(1000)) / steps(schema, &value(100))
     }

@@ -1,17 +1,19 @@
-//! Threads for checks that take longer than a task may keep a runtime's thread. They are few, so that checks cannot
-//! take all cores, and they are not of the runtime's blocking pool, so that checks cannot fill it.
+//! Threads for checks that would block a thread of the runtime for too long. Their number is small,
+//! so that checks cannot use all cores, and they are not part of the runtime's blocking pool, so
+//! that checks cannot exhaust it.
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// How many checks run at once; others wait for their turn, under the deadline of their call.
+/// Maximum number of concurrent checks. Others wait, limited by the deadline of their call.
 const MOST: usize = 2;
-/// Checks recurse with the schema and the value; the depth is limited, and this is enough for it.
+/// Checks recurse with the schema and the value. Their depth is limited, and this stack is large
+/// enough for it.
 const STACK: usize = 16 * 1024 * 1024;
 
 static TURNS: Semaphore = Semaphore::const_new(MOST);
 
-/// Runs some work on a thread of its own. Dropping the future abandons it: the work, which is bounded, runs to its end
-/// without anybody waiting, and keeps its turn until then. Nothing comes back if it crashes or cannot be started.
+/// Runs work on a separate thread. Dropping the future abandons the work: it is bounded, runs to
+/// its end, and keeps its slot until then. Returns `None` if the work panics or cannot be started.
 pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     run_in(&TURNS, work).await
 }
@@ -21,28 +23,28 @@ async fn run_in<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let turn = turns.acquire().await.ok()?;
-    let (tell, told) = oneshot::channel();
+    let (sender, receiver) = oneshot::channel();
     let thread = std::thread::Builder::new().name("schema-check".to_owned()).stack_size(STACK);
     let started = thread.spawn(move || {
-        // A crash drops the sender, which is noticed on the other side.
+        // A panic drops the sender, which the receiver notices.
         let done = work();
         drop(turn);
-        let _ = tell.send(done);
+        let _ = sender.send(done);
     });
     if let Err(error) = started {
-        tracing::warn!(%error, "a schema check could not be started");
+        tracing::warn!(%error, "cannot start a schema check");
         return None;
     }
-    told.await.ok()
+    receiver.await.ok()
 }
 
-/// Takes every turn, so that a check that leaves its thread waits for as long as this is held.
+/// Takes every slot, so that an offloaded check waits until this is dropped.
 #[cfg(test)]
 pub(super) async fn acquire_all_permits() -> tokio::sync::SemaphorePermit<'static> {
     TURNS.acquire_many(MOST as u32).await.unwrap()
 }
 
-/// The same for a caller that may wait.
+/// Like [`run`], but blocks the current thread.
 pub(super) fn run_blocking<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("schema-check".to_owned()).stack_size(STACK);
@@ -61,7 +63,7 @@ mod tests {
     use super::{MOST, run_blocking, run_in};
 
     #[tokio::test]
-    async fn work_runs_beside_the_runtime_and_only_so_much_at_once() {
+    async fn work_runs_outside_the_runtime_with_limited_concurrency() {
         static TURNS: Semaphore = Semaphore::const_new(MOST);
         let mut gates = Vec::new();
         let mut running = Vec::new();
@@ -73,12 +75,12 @@ mod tests {
         for work in &mut running {
             assert!(poll!(work.as_mut()).is_pending());
         }
-        // This very thread goes on while both turns are taken; the last one waits for a turn.
+        // This thread continues while both slots are taken; the last check waits for a slot.
         drop(gates.pop());
         tokio::task::yield_now().await;
         let mut last = running.pop().unwrap();
         assert!(poll!(last.as_mut()).is_pending());
-        // Work that is abandoned keeps its turn until it ends.
+        // Abandoned work keeps its slot until it ends.
         let abandoned = running.pop().unwrap();
         drop(abandoned);
         assert!(poll!(last.as_mut()).is_pending());

@@ -1,5 +1,6 @@
-//! What the regular expressions of a schema cost. Those that a linear-time engine can run are charged by the size of
-//! their program; look-around and backreferences need backtracking, which runs under a hard limit.
+//! Computes the cost of the regular expressions in a schema. Expressions that a linear-time engine
+//! can run are charged by the size of their program. Look-around and backreferences need
+//! backtracking, which runs under a hard limit.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +9,18 @@ use serde_json::Value;
 
 use crate::json;
 
-/// How often a match may backtrack. Enough for the look-ahead of common patterns, such as those for mail addresses.
+/// Maximum number of backtracking steps per match. Enough for the look-ahead of common patterns,
+/// such as those for email addresses.
 const MOST_BACKTRACKS: usize = 1_000;
-/// The largest program of one expression, in bytes.
+/// Maximum size of the program of one expression, in bytes.
 const LARGEST_PROGRAM: usize = 1024 * 1024;
-/// All expressions of one schema together, in bytes of their text.
+/// Maximum total length of all expressions of a schema, in bytes.
 const LONGEST_TEXT: usize = 32 * 1024;
 const MOST_PATTERNS: usize = 200;
-/// Each class escape (`\d`, `\w`, …) is translated in a pass of its own over the expression: so many bytes are parsed
-/// for all of them.
+/// Each class escape (`\d`, `\w`, …) is translated in a separate pass over the expression. Maximum
+/// number of bytes parsed for all of them.
 const MOST_TRANSLATED: usize = 2 * 1024 * 1024;
-/// Programs up to this size are small; only a few larger ones are compiled for one schema.
+/// Programs up to this size are small. Only a few larger ones are compiled for one schema.
 const SMALL_PROGRAM: usize = 64 * 1024;
 const MOST_LARGE: usize = 8;
 
@@ -30,18 +32,18 @@ pub(super) fn options() -> PatternOptions<jsonschema::FancyRegex> {
         .dfa_size_limit(LARGEST_PROGRAM)
 }
 
-/// The expressions of a schema, with the steps that each takes.
+/// The expressions of a schema, with the number of steps that each takes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PatternWeights {
     weights: BTreeMap<String, Weight>,
     backtracks: bool,
-    /// Whether strings are checked to be expressions themselves.
+    /// Whether strings are validated as regular expressions themselves.
     checks_expressions: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// So many steps for 16 bytes.
+    /// The number of steps per 16 bytes.
     Linear(u64),
     Backtracking,
 }
@@ -50,7 +52,7 @@ const SMALL: Weight = Weight::Linear((SMALL_PROGRAM / 1024) as u64);
 const LARGE: Weight = Weight::Linear((LARGEST_PROGRAM / 1024) as u64);
 
 impl PatternWeights {
-    /// Measures every expression, or says why there are too many or too large ones.
+    /// Measures every expression, or returns why there are too many or they are too large.
     pub(super) fn measure(schema: &Value) -> Result<Self, String> {
         let mut all = Self { checks_expressions: has_regex_format(schema), ..Self::default() };
         let mut text = 0;
@@ -65,7 +67,7 @@ impl PatternWeights {
             return Err(format!("it has more than {MOST_PATTERNS} patterns"));
         }
         if text > LONGEST_TEXT {
-            return Err(format!("its patterns are longer than {LONGEST_TEXT} bytes together"));
+            return Err(format!("its patterns exceed {LONGEST_TEXT} bytes in total"));
         }
         if all.weights.keys().map(|pattern| translated_len(pattern)).fold(0, usize::saturating_add)
             > MOST_TRANSLATED
@@ -88,12 +90,13 @@ impl PatternWeights {
         self.weights.is_empty() && !self.checks_expressions
     }
 
-    /// Whether any expression may run into the limit on backtracking.
+    /// Returns whether any expression may reach the backtracking limit.
     pub(super) fn may_backtrack(&self) -> bool {
         self.backtracks
     }
 
-    /// The most steps that matching this expression against a string of so many bytes takes.
+    /// Returns the maximum number of steps for matching this expression against a string of this
+    /// many bytes.
     pub(super) fn steps(&self, pattern: &str, bytes: usize) -> u64 {
         let pieces = bytes as u64 / 16 + 1;
         match self.weights.get(pattern) {
@@ -103,13 +106,14 @@ impl PatternWeights {
     }
 }
 
-/// How many bytes are parsed to translate an expression from ECMA's dialect. Each escape becomes longer by it.
+/// Returns how many bytes are parsed to translate an expression from the ECMA dialect. Each escape
+/// makes the expression longer.
 fn translated_len(pattern: &str) -> usize {
     let escapes = pattern.matches('\\').count();
     escapes.saturating_mul(pattern.len() + 12 * escapes)
 }
 
-/// What an expression costs, by the smallest limit that it compiles under.
+/// Returns the cost of an expression, based on the smallest limit under which it compiles.
 fn weigh(pattern: &str) -> Result<Weight, String> {
     let schema = serde_json::json!({"pattern": pattern});
     let is_linear_in = |size| {
@@ -141,7 +145,7 @@ fn has_regex_format(part: &Value) -> bool {
     }
 }
 
-/// Hands over every expression, until it is told to stop.
+/// Calls `take` for every expression until it returns false.
 fn visit_patterns(part: &Value, take: &mut impl FnMut(&str) -> bool) -> bool {
     match part {
         Value::Array(parts) => parts.iter().all(|part| visit_patterns(part, take)),
@@ -179,7 +183,7 @@ mod tests {
     #[test]
     fn too_many_and_too_large_expressions_are_refused() {
         let long = PatternWeights::measure(&json!({"pattern": "a".repeat(40_000)})).unwrap_err();
-        assert_eq!(long, "its patterns are longer than 32768 bytes together");
+        assert_eq!(long, "its patterns exceed 32768 bytes in total");
         let large: Vec<_> = (0..30).map(|at| json!({"pattern": format!(r"^\p{{L}}{{10}}{at}$")})).collect();
         let error = PatternWeights::measure(&json!({"anyOf": large})).unwrap_err();
         assert_eq!(error, "more than 8 of its patterns are large");

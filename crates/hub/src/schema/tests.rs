@@ -1,4 +1,4 @@
-//! What schemas are checked, how that is told, and what hostile ones can make of it.
+//! Which schemas are checked, how violations are reported, and the limits on malicious schemas.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ fn check(schema: &str, arguments: &str) -> Result<(), (String, serde_json::Value
         .map_err(|error| (error.message().to_owned(), error.details().cloned().unwrap_or_default()))
 }
 
-/// The details of an error about this one thing.
+/// The error details for a single violation.
 fn details(violation: &serde_json::Value) -> serde_json::Value {
     json!({
         "field": violation["field"],
@@ -34,8 +34,8 @@ fn details(violation: &serde_json::Value) -> serde_json::Value {
 #[test]
 fn every_violation_is_listed_with_a_pointer_that_leads_to_it() {
     let schema = r#"{"properties":{"a/b":{"properties":{"n":{"type":"integer"}},"required":["~m"]},"list":{"items":{"type":"string"}}}}"#;
-    let (_, told) = check(schema, r#"{"a/b":{"n":"x"},"list":["fine",7]}"#).unwrap_err();
-    let mut listed: Vec<_> = told["violations"].as_array().unwrap().clone();
+    let (_, details_found) = check(schema, r#"{"a/b":{"n":"x"},"list":["fine",7]}"#).unwrap_err();
+    let mut listed: Vec<_> = details_found["violations"].as_array().unwrap().clone();
     listed.sort_by_key(|violation| violation["pointer"].as_str().unwrap().to_owned());
     assert_eq!(
         listed,
@@ -54,7 +54,7 @@ fn tells_which_field_why_and_what_was_given() {
     assert_eq!(
         check(schema, r#"{"n":"x"}"#),
         Err((
-            "invalid arguments for t: n: \"x\" is not of type \"integer\"".to_owned(),
+            "invalid arguments for `t`: `n`: \"x\" is not of type \"integer\"".to_owned(),
             details(&json!({
                 "pointer": "/n",
                 "field": "n",
@@ -66,7 +66,7 @@ fn tells_which_field_why_and_what_was_given() {
     assert_eq!(
         check(schema, "{}"),
         Err((
-            "invalid arguments for t: n: is required".to_owned(),
+            "invalid arguments for `t`: `n` is required".to_owned(),
             details(&json!({"pointer": "/n", "field": "n", "reason": "is required", "provided": null}),),
         ))
     );
@@ -92,16 +92,19 @@ fn a_schema_that_does_not_compile_blocks_nothing_and_says_why() {
 
 #[test]
 fn arguments_that_are_no_object_are_refused() {
-    assert_eq!(check("{}", "[1]").unwrap_err().0, "arguments of t must be an object");
+    assert_eq!(check("{}", "[1]").unwrap_err().0, "arguments of `t` must be an object");
 }
 
 #[test]
 fn long_arguments_are_not_repeated_in_the_error() {
     let long = format!(r#"{{"n":"{}"}}"#, "x".repeat(100_000));
-    let (message, told) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
-    assert_eq!(message, "invalid arguments for t: n: value is not of type \"integer\"");
+    let (message, found_details) = check(r#"{"properties":{"n":{"type":"integer"}}}"#, &long).unwrap_err();
+    assert_eq!(message, "invalid arguments for `t`: `n`: value is not of type \"integer\"");
     let reason = "value is not of type \"integer\"";
-    assert_eq!(told, details(&json!({"pointer": "/n", "field": "n", "reason": reason, "provided": null})));
+    assert_eq!(
+        found_details,
+        details(&json!({"pointer": "/n", "field": "n", "reason": reason, "provided": null}))
+    );
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn a_schema_that_refers_to_itself_without_end_does_no_harm() {
     }
 }
 
-/// Over this many strings the expression kept two cores busy for half a minute.
+/// With this many strings, the expression kept two cores busy for half a minute.
 const HOSTILE: &str = "^((?=a)a|a)*b$|^a*$";
 
 fn strings(count: usize) -> crate::json::Raw {
@@ -136,12 +139,13 @@ async fn a_check_above_a_small_cost_leaves_the_thread_of_its_task() {
     for (schema, value) in [(&hostile, &few), (&plain, &many)] {
         let mut check = Box::pin(schema.check(value));
         let turns = acquire_all_permits().await;
-        // Whoever shares the thread goes on.
+        // Other tasks on the same thread continue.
         assert!(poll!(check.as_mut()).is_pending());
         drop(turns);
         assert!(matches!(check.await, SchemaCheck::Checked(_)));
     }
-    // An ordinary check is made at once, and so is a larger one of a value that the schema walks only once.
+    // An ordinary check runs inline, and so does a larger one of a value that the schema visits
+    // only once.
     let ordinary = schema(&json!({
         "type": "object",
         "properties": {"names": {"type": "array", "items": {"type": "string"}}, "n": {"type": "integer"}},
@@ -155,19 +159,23 @@ async fn a_check_above_a_small_cost_leaves_the_thread_of_its_task() {
 }
 
 #[tokio::test]
-async fn a_value_over_the_budget_is_not_checked_and_that_is_told() {
+async fn a_value_over_the_budget_is_reported_as_unchecked() {
     let hostile = schema(&json!({"items": {"pattern": HOSTILE}}));
     assert_eq!(hostile.problem(), None);
     let skipped = hostile.check(&strings(2_500)).await;
-    let told = "a value of 110001 bytes was not checked: that would take more than 10000000 steps";
-    assert_eq!(skipped, SchemaCheck::Skipped(told.to_owned()));
-    assert_eq!(hostile.problem(), Some(told));
-    // Where a large value does not match is not looked for: that could take more memory than there is.
+    let problem =
+        "a value of 110001 bytes was not checked: the check would exceed the limit of 10000000 steps";
+    assert_eq!(skipped, SchemaCheck::Skipped(problem.to_owned()));
+    assert_eq!(hostile.problem(), Some(problem));
+    // Violations in a large value are not located: that could take too much memory.
     let plain = schema(&json!({"items": {"anyOf": vec![json!({"type": "integer"}); 50]}}));
-    let told = plain.check(&strings(2_000)).await.violations();
-    assert_eq!(told.len(), 1);
-    assert_eq!(told[0].reason, "does not match the schema, and is too large to say where");
-    // It goes on checking what it can.
+    let violations = plain.check(&strings(2_000)).await.violations();
+    assert_eq!(violations.len(), 1);
+    assert_eq!(
+        violations[0].reason,
+        "does not match the schema; the value is too large to locate the violations"
+    );
+    // Values that can be checked are still checked.
     let plain = schema(&json!({"items": {"type": "integer"}}));
     assert_eq!(plain.check(&strings(3)).await.violations().len(), 3);
 }
@@ -180,7 +188,7 @@ async fn other_tasks_go_on_while_hostile_checks_run() {
     let ticking = tokio::spawn(async move {
         let [begun, ended, ticks] = &*counted;
         loop {
-            // As many checks as there are threads have begun, and none has ended.
+            // As many checks as there are threads have started, and none has ended.
             if begun.load(Ordering::SeqCst) >= 2 && ended.load(Ordering::SeqCst) == 0 {
                 ticks.fetch_add(1, Ordering::SeqCst);
             }
@@ -227,8 +235,11 @@ async fn patterns_are_those_of_ecma_and_look_around_is_checked_where_it_is_cheap
         (r"^\/x$", "/x", "x"),
     ] {
         assert!(fits(pattern, good).await, "{pattern} {good}");
-        let told = schema(&json!({"pattern": pattern})).check(&to_raw(bad)).await;
-        assert!(matches!(&told, SchemaCheck::Checked(told) if told.len() == 1), "{pattern} {bad} {told:?}");
+        let result = schema(&json!({"pattern": pattern})).check(&to_raw(bad)).await;
+        assert!(
+            matches!(&result, SchemaCheck::Checked(violations) if violations.len() == 1),
+            "{pattern} {bad} {result:?}"
+        );
     }
 }
 
@@ -237,16 +248,13 @@ fn a_schema_over_budget_is_reported_and_lets_everything_pass() {
     let large: Vec<_> = (0..30).map(|at| json!({"pattern": format!(r"^\p{{L}}{{10}}{at}$")})).collect();
     let endless = json!({"pattern": "(((((a{100}){100}){100}){100}){100}){100}"});
     for (schema, problem) in [
-        (schema(&json!({"description": "x".repeat(1 << 20)})), "it is larger than 1048576 bytes"),
+        (schema(&json!({"description": "x".repeat(1 << 20)})), "it exceeds the limit of 1048576 bytes"),
         (schema(&json!({"allOf": large})), "more than 8 of its patterns are large"),
-        (
-            schema(&json!({"pattern": "a".repeat(40_000)})),
-            "its patterns are longer than 32768 bytes together",
-        ),
+        (schema(&json!({"pattern": "a".repeat(40_000)})), "its patterns exceed 32768 bytes in total"),
         (schema(&endless), "is not a valid regular expression, or exceeds 1048576 bytes when compiled"),
     ] {
-        let told = schema.problem().unwrap_or_default();
-        assert!(told.contains(problem), "{told}");
+        let reported = schema.problem().unwrap_or_default();
+        assert!(reported.contains(problem), "{reported}");
         assert_eq!(schema.violations(&to_raw("!")), []);
     }
 }

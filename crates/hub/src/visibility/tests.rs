@@ -1,4 +1,4 @@
-//! The rule of docs/access.md, clause by clause, as a table of principals and what each sees.
+//! The rules of docs/concepts/access.md, clause by clause, as a table of principals and what each sees.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ fn names(yard: &Yard, principal: &Principal) -> Vec<String> {
     yard.statuses_for(principal).into_iter().map(|(name, _)| name.to_string()).collect()
 }
 
-/// `git` is open to everybody, `db` needs `read`; `down` has failed, and `vault` has failed and needs `read`.
+/// `git` is open to all, `db` requires `read`; `down` has failed, and `vault` has failed and
+/// requires `read`.
 fn four() -> Arc<Yard> {
     let mut guarded = tools(&["query"]);
     guarded.tools[0].permissions = vec!["read".to_owned()];
@@ -39,7 +40,7 @@ fn four() -> Arc<Yard> {
 }
 
 #[test]
-fn a_source_is_seen_by_who_may_use_something_of_it_or_could_if_it_were_there() {
+fn a_source_is_visible_if_an_entry_is_or_could_be_usable() {
     let yard = four();
     for (principal, expected) in [
         (Principal::owner(), "git db down vault"),
@@ -70,7 +71,7 @@ async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_sour
     for (principal, kind, message) in [
         (principal_with(&["read"]), ErrorKind::CannotConnect, "vault is failed: no such host"),
         (principal_with(&[]), ErrorKind::Forbidden, "mcp__vault__open needs the permission read"),
-        (elsewhere, ErrorKind::UnknownTool, "unknown tool mcp__vault__open"),
+        (elsewhere, ErrorKind::UnknownTool, "unknown tool `mcp__vault__open`"),
     ] {
         let error =
             yard.call(CallRequest { principal, ..tool_request("mcp__vault__open") }).await.unwrap_err();
@@ -111,7 +112,7 @@ fn calls_of_others_are_for_observers_whose_lists_include_what_was_called() {
     ] {
         let visibility = yard.visibility(&principal);
         assert_eq!(all.map(|call| visibility.sees_call(&call)), expected, "{principal:?}");
-        // Stopping follows the same lists, with the permission to manage.
+        // Canceling follows the same lists, with the `manage` permission.
         let stops = all.map(|call| visibility.may_stop_call(&call));
         assert_eq!(stops, [false, false, false, false, false, true], "{principal:?}");
     }
@@ -127,7 +128,8 @@ fn a_source_cannot_name_its_tools_into_the_list_of_another() {
     ]);
     let observer = principal_with(&["observe"]).with_allow_list(lists(None, Some(&["mcp__a__query"])));
     let visibility = yard.visibility(&observer);
-    // As records name calls where the source is served alone, of a tool that is there and of one that is gone.
+    // As records name calls of a source that is served alone, for an existing tool and a removed
+    // one.
     for source in ["b", "c"] {
         let call = RecordedCall {
             principal: "bob",
@@ -170,14 +172,15 @@ fn counters_and_log_lines_follow_the_lists() {
 }
 
 #[test]
-fn changes_are_announced_to_whom_they_can_concern() {
+fn changes_are_announced_to_the_principals_they_may_affect() {
     let yard = four();
     let hears = |principal: &Principal| {
         let visibility = yard.visibility(principal);
         ["git", "db", "down", "vault"].map(|name| visibility.sees_changes_of(&SourceName::new(name)))
     };
     assert_eq!(hears(&Principal::owner()), [true; 4]);
-    // The database might offer something without a permission; the vault's configuration says that it will not.
+    // The database might offer an entry without a permission. The configuration of the vault rules
+    // that out.
     assert_eq!(hears(&principal_with(&[])), [true, true, true, false]);
     assert_eq!(
         hears(&principal_with(&[]).with_allow_list(lists(Some(&["db"]), None))),
@@ -201,7 +204,7 @@ async fn of_two_sources_with_one_address_the_one_on_the_list_answers_and_is_list
     assert_eq!(listed(&second), ["second"]);
     let outcome = yard.call(CallRequest { principal: second.clone(), ..resource_request("x://1") }).await;
     outcome.unwrap();
-    // What the source of the other name offers is no secret of the yard, but it is to this principal.
+    // The name of the other source is hidden only from this principal.
     let warnings =
         |principal: &Principal| yard.status_for(principal, &SourceName::new("second")).unwrap().warnings;
     assert_eq!(warnings(&Principal::owner()), ["resource x://1 is already offered by first"]);
@@ -209,7 +212,7 @@ async fn of_two_sources_with_one_address_the_one_on_the_list_answers_and_is_list
 }
 
 #[test]
-fn an_offer_of_nothing_but_what_needs_a_permission_hides_its_source() {
+fn a_source_with_only_protected_entries_is_hidden() {
     for kind in 0..4 {
         let mut offer = SourceOffer::default();
         let permissions = vec!["read".to_owned()];

@@ -1,4 +1,4 @@
-//! Sources come, change and go; views and watchers follow.
+//! Sources are added, changed and removed; views and watchers follow.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn changes(events: &mut Receiver<Arc<YardEvent>>) -> Vec<CatalogChange> {
     while let Ok(event) = events.try_recv() {
         match &*event {
             YardEvent::CatalogChanged(change, _) => seen.push(*change),
-            // Of sources that were taken in or away.
+            // For added and removed sources.
             YardEvent::StatusChanged { .. } => {}
             other => panic!("{other:?}"),
         }
@@ -35,19 +35,19 @@ fn everything(yard: &Yard) -> CatalogView {
 }
 
 #[test]
-fn a_source_is_replaced_in_its_place_and_taken_away_whole() {
+fn a_source_is_replaced_in_its_position_and_removed_completely() {
     let yard = yard(&[&ScriptedSource::echo("a", tools(&["x"])), &ScriptedSource::echo("b", tools(&["y"]))]);
     let mut events = yard.events().subscribe();
     yard.add(ScriptedSource::echo("a", tools(&["x", "z"])));
     assert_eq!(names(&everything(&yard)), ["mcp__a__x", "mcp__a__z", "mcp__b__y"]);
     yard.remove(&SourceName::new("a"));
     assert_eq!(names(&everything(&yard)), ["mcp__b__y"]);
-    yard.remove(&SourceName::new("nobody"));
+    yard.remove(&SourceName::new("unknown"));
     assert_eq!(changes(&mut events), [CatalogChange { tools: true, ..CatalogChange::default() }; 2]);
 }
 
 #[test]
-fn watchers_are_told_what_changed_and_nothing_else() {
+fn watchers_receive_only_what_changed() {
     let source = ScriptedSource::echo("s", tools(&["a"]));
     let yard = yard(&[&source]);
     let mut events = yard.events().subscribe();
@@ -97,7 +97,7 @@ fn a_view_shows_what_the_principal_may_see_of_one_source_or_of_all() {
 }
 
 #[test]
-fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
+fn concurrent_changes_all_reach_the_catalog() {
     let sources: Vec<_> = (0..8).map(|at| ScriptedSource::echo(&format!("s{at}"), tools(&["old"]))).collect();
     let yard = yard(&sources.iter().collect::<Vec<_>>());
     std::thread::scope(|scope| {
@@ -114,7 +114,7 @@ fn however_many_change_at_once_the_last_word_of_each_is_in_the_catalog() {
 }
 
 #[test]
-fn a_source_that_outlives_its_yard_tells_nobody() {
+fn a_source_that_outlives_its_yard_has_no_effect() {
     let source = ScriptedSource::echo("s", tools(&["a"]));
     drop(yard(&[&source]));
     source.set_offer(tools(&["b"]));
@@ -129,6 +129,6 @@ fn what_is_odd_about_an_offer_is_in_the_status_of_its_source() {
     ]);
     let warnings: Vec<_> =
         yard.statuses().into_iter().map(|(name, status)| (name.to_string(), status.warnings)).collect();
-    let told = "resource x://1 is already offered by a".to_owned();
-    assert_eq!(warnings, [("a".to_owned(), Vec::new()), ("b".to_owned(), vec![told])]);
+    let warning = "resource x://1 is already offered by a".to_owned();
+    assert_eq!(warnings, [("a".to_owned(), Vec::new()), ("b".to_owned(), vec![warning])]);
 }

@@ -1,4 +1,4 @@
-//! Which alternative is chosen, and what is said when none can be met.
+//! Which alternative is selected, and the error when none can be satisfied.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,8 @@ fn schemes() -> Vec<SecurityScheme> {
     ]
 }
 
-/// An operation whose alternatives are these, each of them all of its names; `oauth` needs the scope `read`.
+/// An operation with these alternatives, each a list of scheme names. `oauth` needs the scope
+/// `read`.
 fn needing(alternatives: &[&[&str]]) -> Operation {
     let one = |name: &&str| SecurityRequirement {
         scheme: (*name).to_owned(),
@@ -66,7 +67,7 @@ fn client(token_url: Option<&str>) -> ApiCredential {
     })
 }
 
-/// What is done, or what is said.
+/// The planned steps, or the error.
 fn planned(alternatives: &[&[&str]], settings: &ApiAuthSettings, present: &HeaderMap) -> String {
     let (operation, schemes) = (needing(alternatives), schemes());
     match plan_auth(&operation, &schemes, settings, present) {
@@ -96,7 +97,7 @@ fn the_first_alternative_that_can_be_met_is_taken() {
         "Header X-Key=k + Basic u:p"
     );
     assert_eq!(planned(&[&["bearer", "key"], &["key"]], &both, &none), "Header X-Key=k");
-    // Who may say nothing says what there is to say.
+    // With an optional alternative, credentials are still sent if they are configured.
     assert_eq!(planned(&[&[], &["key"]], &both, &none), "Header X-Key=k");
     assert_eq!(planned(&[&[], &["bearer"]], &both, &none), "");
     assert_eq!(planned(&[], &both, &none), "");
@@ -131,7 +132,7 @@ fn what_is_missing_is_said_before_anything_is_sent() {
             refused("basic", &with(&[("basic", token("k"))])),
             refused("oidc", &with(&[("oidc", client(None))])),
             refused("tls", &with(&[("tls", token("k"))])),
-            refused("nobody", &ApiAuthSettings::default()),
+            refused("unknown", &ApiAuthSettings::default()),
             refused(
                 "digest",
                 &ApiAuthSettings { bearer: Some(Secret::new("b")), ..ApiAuthSettings::default() }
@@ -150,7 +151,7 @@ fn a_header_that_is_sent_anyway_is_enough() {
     for name in ["bearer", "basic", "oauth", "oidc", "digest"] {
         assert_eq!(planned(&[&[name]], &nothing, &present), "", "{name}");
     }
-    assert!(planned(&[&["key"]], &nothing, &present).contains("needs key"));
+    assert!(planned(&[&["key"]], &nothing, &present).contains("security scheme `key`"));
     let key = HeaderMap::from_iter([(http::HeaderName::from_static("x-key"), HeaderValue::from_static("k"))]);
     assert_eq!(planned(&[&["key"]], &nothing, &key), "");
 }

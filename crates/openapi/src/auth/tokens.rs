@@ -1,5 +1,5 @@
-//! Tokens that the client's own credentials bring: fetched once however many calls wait for one, kept until shortly
-//! before they run out, and fetched anew when a server says that one is no good.
+//! Access tokens of the client credentials flow. A token is fetched once however many calls wait
+//! for it, cached until shortly before it expires, and fetched again when a server rejects it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,16 +20,17 @@ use crate::host_policy::{AllowedHosts, redact_url};
 use crate::request::{EncodeSet, percent_encode};
 use crate::settings::{ClientAuthMethod, ClientCredentials};
 
-/// A token is renewed this long before it runs out, or a tenth of its life where that is shorter.
+/// How long before its expiry a token is renewed. Capped at a tenth of the token's lifetime.
 const EARLY: Duration = Duration::from_secs(60);
-/// How long whoever gives out tokens may take.
+/// Time limit of a token request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// More than that is no token.
+/// The size limit of a token response, in bytes.
 const LARGEST: usize = 1024 * 1024;
-/// More sets of scopes than any document has. What is beyond is fetched and not kept.
+/// The maximum number of cached tokens, which is more than the sets of scopes in any real document.
+/// Further tokens are fetched for each call and not cached.
 const MOST: usize = 1024;
 
-/// What tells one token from another.
+/// The cache key of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TokenCacheKey {
     url: String,
@@ -43,7 +44,8 @@ pub(crate) struct TokenCache {
     fetched: AtomicU64,
 }
 
-/// Where one token is kept. Whoever fetches it holds the lock, so that the others wait for that one.
+/// One cached token. The task that fetches it holds the lock, so that the others wait for its
+/// result.
 #[derive(Debug, Default)]
 struct TokenSlot(tokio::sync::Mutex<Option<CachedToken>>);
 
@@ -54,12 +56,12 @@ struct CachedToken {
     stale_at: Option<Instant>,
 }
 
-/// What a token is fetched with.
+/// What a token request needs.
 #[derive(Debug)]
 pub(crate) struct TokenFetchContext<'a> {
     pub(crate) http: &'a HttpClients,
     pub(crate) named: &'a AllowedHosts,
-    /// Where the request is going: a token's address may be relative to it.
+    /// The base URL of the operation: the token URL may be relative to it.
     pub(crate) base: &'a Url,
 }
 
@@ -72,8 +74,8 @@ impl TokenCache {
         ask: &TokenFetchContext<'_>,
     ) -> Result<(Secret, TokenVersion), HubError> {
         let url = ask.base.join(token_url).map_err(|_| {
-            HubError::new(ErrorKind::CannotConnect, "the address that gives out tokens is none")
-                .with_suggestion("say token_url in the configuration")
+            HubError::new(ErrorKind::CannotConnect, "the token URL is invalid")
+                .with_suggestion("set `token_url` in the configuration")
         })?;
         let scopes = scopes.join(" ");
         let key = TokenCacheKey { url: url.to_string(), client: client.id.reveal().to_owned(), scopes };
@@ -84,12 +86,15 @@ impl TokenCache {
             return Ok((token.text.clone(), TokenVersion { key, serial: token.serial }));
         }
         let serial = self.fetched.fetch_add(1, Ordering::Relaxed);
-        // What is there is no good any more, also if nothing better can be had.
+        // The cached token has expired, even if fetching a new one fails.
         *token = None;
         let fetched = tokio::time::timeout(PATIENCE, fetch_token(client, &url, &key.scopes, ask)).await;
         let granted = fetched.unwrap_or_else(|_| Err(format!("it did not answer within {PATIENCE:?}")));
         let granted = granted.map_err(|why| {
-            HubError::new(ErrorKind::CannotConnect, format!("{} gave no token: {why}", redact_url(&url)))
+            HubError::new(
+                ErrorKind::CannotConnect,
+                format!("{} did not issue a token: {why}", redact_url(&url)),
+            )
         })?;
         let stale_at = granted.expires_in.map(|seconds| {
             let life = Duration::from_secs(seconds.min(365 * 24 * 3600));
@@ -100,7 +105,8 @@ impl TokenCache {
         Ok((text, TokenVersion { key, serial }))
     }
 
-    /// A server would not take this token. Somebody may have fetched a newer one by now, which is left alone.
+    /// Marks a token as stale after a server rejected it. A newer token that another call has
+    /// fetched in the meantime stays valid.
     pub(crate) async fn drop_stale(&self, used: &TokenVersion) {
         let place = self.slot(&used.key);
         let mut token = place.0.lock().await;
@@ -129,7 +135,7 @@ struct TokenGrant {
     expires_in: Option<u64>,
 }
 
-/// Some write the number as a text.
+/// Some servers send the number as a string.
 fn seconds<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value
@@ -165,26 +171,26 @@ async fn fetch_token(
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(|error| root_cause(&error))? {
         if bytes.len() + piece.len() > LARGEST {
-            return Err("it answered more than a token".to_owned());
+            return Err(format!("its response exceeds the limit of {LARGEST} bytes"));
         }
         bytes.extend_from_slice(&piece);
     }
     if !status.is_success() {
         return Err(match error_code(&bytes) {
-            Some(code) => format!("it answered {} ({code})", status.as_u16()),
-            None => format!("it answered {}", status.as_u16()),
+            Some(code) => format!("it returned HTTP {} ({code})", status.as_u16()),
+            None => format!("it returned HTTP {}", status.as_u16()),
         });
     }
-    // What is wrong with the text is not said: it may hold a token.
-    let granted: TokenGrant =
-        serde_json::from_slice(&bytes).map_err(|_| "its answer is no token".to_owned())?;
+    // The parser's error is not included because it may quote a token.
+    let granted: TokenGrant = serde_json::from_slice(&bytes)
+        .map_err(|_| "its response is not a valid token response".to_owned())?;
     if granted.access_token.is_empty() {
-        return Err("its answer is no token".to_owned());
+        return Err("its response is not a valid token response".to_owned());
     }
     Ok(granted)
 }
 
-/// The protocol's own word for what is wrong, and only if it looks like one.
+/// Returns the OAuth error code of a response if it looks like one.
 fn error_code(bytes: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct TokenErrorBody {

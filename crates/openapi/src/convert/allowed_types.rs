@@ -1,4 +1,4 @@
-//! `type`, `nullable`, `enum` and `const`: what kinds of values a schema allows.
+//! `type`, `nullable`, `enum` and `const`: the types of values that a schema allows.
 
 use std::collections::HashSet;
 
@@ -10,13 +10,13 @@ use crate::document::SpecNode;
 
 const KINDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// What a schema says about the kind of its values.
+/// The types that a schema allows.
 #[derive(Debug, Default)]
 pub(super) struct AllowedTypes {
     pub(super) names: Vec<&'static str>,
-    /// `nullable` of 3.0, or its like in Swagger.
+    /// `nullable` of OpenAPI 3.0, or its Swagger equivalents.
     pub(super) nullable: bool,
-    /// Swagger's `type: file`.
+    /// `type: file` of Swagger 2.0.
     pub(super) file: bool,
 }
 
@@ -36,19 +36,13 @@ impl AllowedTypes {
                     match name {
                         SpecNode::String(name) => kinds.add(name, at, report),
                         SpecNode::Null => kinds.add("null", at, report),
-                        _ => report.warn(
-                            &at.key("type"),
-                            "wrong-type",
-                            "a type is not a string; it was left out",
-                        ),
+                        _ => report.warn(&at.key("type"), "wrong-type", "a type is not a string; ignored"),
                     }
                 }
             }
             // An unquoted `null` in YAML.
             Some(SpecNode::Null) => kinds.add("null", at, report),
-            Some(_) => {
-                report.warn(&at.key("type"), "wrong-type", "the type is not a string; it was left out")
-            }
+            Some(_) => report.warn(&at.key("type"), "wrong-type", "the type is not a string; ignored"),
         }
         kinds
     }
@@ -73,7 +67,11 @@ impl AllowedTypes {
         match known {
             Some(kind) => {
                 if kind != name && lower != "file" {
-                    report.note(&at.key("type"), "odd-type", format!("the type `{name}` was read as {kind}"));
+                    report.note(
+                        &at.key("type"),
+                        "odd-type",
+                        format!("the type `{name}` is treated as {kind}"),
+                    );
                 }
                 if !self.names.contains(&kind) {
                     self.names.push(kind);
@@ -81,7 +79,7 @@ impl AllowedTypes {
             }
             None if lower == "any" || lower.is_empty() => {}
             None => {
-                let message = format!("`{name}` is no type; it was left out");
+                let message = format!("`{name}` is not a valid type; ignored");
                 report.warn(&at.key("type"), "unknown-type", message);
             }
         }
@@ -91,7 +89,7 @@ impl AllowedTypes {
         self.names.is_empty() || self.names.contains(&kind)
     }
 
-    /// `type` as Draft 07 has it. A schema that may be null says so, also if it said `nullable`.
+    /// Writes `type` for Draft 07, with `null` added for nullable schemas.
     pub(super) fn write(&self, out: &mut SchemaFields<'_>) {
         let mut names = self.names.clone();
         if self.nullable && !names.is_empty() && !names.contains(&"null") {
@@ -105,8 +103,8 @@ impl AllowedTypes {
     }
 }
 
-/// `enum` and `const`, with values of the kind that the type asks for: YAML reads `1.0` as a number where its author
-/// meant a version.
+/// Writes `enum` and `const`, with values converted to the declared type: YAML reads `1.0` as a
+/// number where the author meant a string.
 pub(super) fn write_enum<'d>(
     source: KeywordView<'d>,
     kinds: &AllowedTypes,
@@ -117,7 +115,7 @@ pub(super) fn write_enum<'d>(
     match source.get("enum") {
         None => {}
         Some(choices) if !is_shallow(choices, DEEPEST_DATA) => {
-            report.warn(&at.key("enum"), "too-deep", "the values are nested too deeply; they were left out");
+            report.warn(&at.key("enum"), "too-deep", "the values are nested too deeply; ignored");
         }
         Some(SpecNode::Array(values)) if !values.is_empty() => {
             let mut meant: Vec<SchemaNode<'d>> = Vec::with_capacity(values.len());
@@ -138,11 +136,11 @@ pub(super) fn write_enum<'d>(
             out.put("enum", meant);
         }
         Some(SpecNode::Array(_)) => {
-            report.warn(&at.key("enum"), "empty-enum", "the list of values is empty; it was left out");
+            report.warn(&at.key("enum"), "empty-enum", "`enum` is empty; ignored");
         }
         Some(other) => {
             let message =
-                format!("the list of values is {}; it was left out", crate::document::describe_kind(other));
+                format!("`enum` is {}, not an array; ignored", crate::document::describe_kind(other));
             report.warn(&at.key("enum"), "wrong-type", message);
         }
     }
@@ -185,7 +183,7 @@ fn coerce_to_type<'d>(
         }
         _ => return SchemaNode::from_data(value),
     };
-    let message = format!("the value {value} was read as {}, as the type asks", fitted.to_text());
+    let message = format!("the value {value} is treated as {} to match the type", fitted.to_text());
     report.note(at, "odd-choice", message);
     fitted
 }

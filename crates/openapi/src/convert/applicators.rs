@@ -1,4 +1,4 @@
-//! The keywords that have schemas in them: of arrays, of objects, and those that put schemas together.
+//! Keywords that contain schemas: those for arrays and objects, and compositions.
 
 use super::keyword_view::KeywordView;
 use super::location::SpecPath;
@@ -48,13 +48,13 @@ impl<'d> SchemaConverter<'d> {
                 out.put("contains", contains);
             }
             if least.is_some_and(|least| least > 1) || source.contains_key("maxContains") {
-                let message = "Draft 07 cannot say how many items must match; it is not checked";
+                let message = "Draft 07 has no `minContains` and `maxContains`; the count is not checked";
                 self.report.note(&at.key("contains"), "no-such-keyword", message);
             }
         }
     }
 
-    /// Draft 07 has the list of the first items' schemas in `items`; an empty one says nothing.
+    /// Draft 07 has the schemas of the first items in `items`. An empty list has no effect.
     fn convert_tuple_items(
         &mut self,
         first: &'d [SpecNode],
@@ -126,7 +126,7 @@ impl<'d> SchemaConverter<'d> {
     }
 
     fn warn_wrong_type(&mut self, at: &SpecPath<'_>, what: &str, found: &SpecNode) {
-        let message = format!("`{what}` is {}; it was left out", crate::document::describe_kind(found));
+        let message = format!("`{what}` is {}; ignored", crate::document::describe_kind(found));
         self.report.warn(at, "wrong-type", message);
     }
 
@@ -156,7 +156,7 @@ impl<'d> SchemaConverter<'d> {
             }
             None | Some(SpecNode::Null) => {}
             Some(SpecNode::Bool(_)) => {
-                let message = "`required` is a boolean; the list belongs to the schema around this one";
+                let message = "`required` is a boolean; the enclosing schema should list required properties";
                 self.report.note(&at.key("required"), "odd-required", message);
             }
             Some(other) => self.warn_wrong_type(&at.key("required"), "required", other),
@@ -178,7 +178,8 @@ impl<'d> SchemaConverter<'d> {
                     kept.put(portable, schema);
                 }
                 None => {
-                    let message = "not every checker reads this pattern; such properties are not checked";
+                    let message =
+                        "not every validator supports this pattern; such properties are not checked";
                     self.report.note(&at.key(pattern), "odd-pattern", message);
                 }
             }
@@ -186,7 +187,8 @@ impl<'d> SchemaConverter<'d> {
         out.put("patternProperties", kept);
     }
 
-    /// `unevaluatedProperties` is `additionalProperties` where nothing else could have evaluated any.
+    /// `unevaluatedProperties` equals `additionalProperties` if no other keyword can evaluate
+    /// properties.
     fn convert_unevaluated_properties(
         &mut self,
         source: KeywordView<'d>,
@@ -198,7 +200,7 @@ impl<'d> SchemaConverter<'d> {
         if *more == SpecNode::Bool(false) && !others.iter().any(|other| source.contains_key(other)) {
             out.put("additionalProperties", false);
         } else if *more != SpecNode::Bool(true) {
-            let message = "Draft 07 has no `unevaluatedProperties`; further properties are not checked";
+            let message = "Draft 07 has no `unevaluatedProperties`; additional properties are not checked";
             self.report.note(&at.key("unevaluatedProperties"), "no-such-keyword", message);
         }
     }
@@ -241,7 +243,8 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    /// `allOf`, `anyOf`, `oneOf`, `not`, conditions and the discriminator; gives back whether there were any.
+    /// Converts `allOf`, `anyOf`, `oneOf`, `not`, conditions and the discriminator. Returns whether
+    /// there were any.
     pub(super) fn convert_composition(
         &mut self,
         source: KeywordView<'d>,
@@ -271,8 +274,7 @@ impl<'d> SchemaConverter<'d> {
                 self.constrain_discriminator(source, branches, &mut converted);
             }
             if keyword == "oneOf" && branches_overlap(&converted) {
-                let message =
-                    "two branches allow the same, so that `oneOf` could never hold; it is `anyOf` here";
+                let message = "two branches overlap, so `oneOf` could never match; converted to `anyOf`";
                 self.report.note(&here, "loose-one-of", message);
                 match out.swap_remove("anyOf") {
                     None => out.put("anyOf", converted),
@@ -292,7 +294,8 @@ impl<'d> SchemaConverter<'d> {
         if let Some(not) = source.get("not") {
             let meant = not.is_blank();
             let not = self.convert_schema(not, &at.key("not"), direction);
-            // What was loosened until it allows anything must not forbid everything.
+            // If the conversion has loosened the schema until it accepts any value, `not` would
+            // reject everything.
             if !not.is_anything() || meant {
                 out.put("not", not);
                 any = true;
@@ -307,12 +310,12 @@ impl<'d> SchemaConverter<'d> {
             }
         }
         if let Some(name) = source.get("discriminator").and_then(discriminator_property) {
-            remarks.push(format!("Which kind it is says `{name}`."));
+            remarks.push(format!("The property `{name}` selects the variant."));
         }
         any
     }
 
-    /// Says in every branch that the discriminator's mapping names which values lead there.
+    /// Adds the values of the discriminator's mapping to the branches that they select.
     fn constrain_discriminator(
         &mut self,
         source: KeywordView<'d>,
@@ -346,7 +349,7 @@ impl<'d> SchemaConverter<'d> {
     }
 }
 
-/// The property that says which kind it is: an object since 3.0, a name in Swagger.
+/// Returns the discriminator property: an object since OpenAPI 3.0, a name in Swagger 2.0.
 fn discriminator_property(value: &SpecNode) -> Option<&str> {
     value.as_str().or_else(|| value.get("propertyName").and_then(SpecNode::as_str))
 }
@@ -358,7 +361,7 @@ fn as_schema(dependency: SchemaNode<'_>) -> SchemaNode<'_> {
     }
 }
 
-/// Whether a value that fits one branch always fits another one too.
+/// Whether a value that matches one branch always matches another one too.
 fn branches_overlap(branches: &[SchemaNode<'_>]) -> bool {
     branches.iter().enumerate().any(|(n, branch)| {
         branch.is_anything() && branches.len() > 1 || branches.iter().skip(n + 1).any(|other| other == branch)

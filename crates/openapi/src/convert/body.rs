@@ -1,5 +1,5 @@
-//! The request's body. One rule: it is the property `body`; a body that is a plain object, and has no member in common with
-//! the parameters, is spread out into one property for each member instead.
+//! The request body. By default it is the property `body`. If the body is a plain object whose
+//! members do not collide with parameters, each member becomes a property of its own instead.
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ pub(super) struct BodyPlan<'d> {
     pub(super) spread: Option<Vec<BodyMember<'d>>>,
 }
 
-/// The body as one property.
+/// The body as a single property.
 #[derive(Debug)]
 pub(super) struct BodyProperty<'d> {
-    /// Where its schema is; the conversion waits until it is known that it is needed.
+    /// The location of its schema, which is converted only when it is needed.
     source: Option<ReferenceTarget>,
     ready: SchemaNode<'d>,
     annotations: SchemaFields<'d>,
@@ -33,23 +33,23 @@ pub(super) struct BodyProperty<'d> {
 }
 
 impl BodyProperty<'_> {
-    /// Whether there is no whole: Swagger's forms are made of single fields.
+    /// Whether the body exists only as single fields, like a Swagger form.
     pub(super) fn is_form(&self) -> bool {
         self.source.is_none() && self.ready == type_schema("object")
     }
 }
 
-/// One member of a body that is spread out.
+/// One member of a body whose members are separate properties.
 #[derive(Debug)]
 pub(super) struct BodyMember<'d> {
     pub(super) wire_name: String,
     pub(super) schema: SchemaNode<'d>,
     pub(super) required: bool,
-    /// What the schema refers to.
+    /// The definitions that the schema refers to.
     pub(super) needs: Vec<usize>,
 }
 
-/// How good a media type is to make a body of, and how that is written. Lower is better.
+/// Returns the preference of a media type for a body (lower is better) and its encoding.
 pub(super) fn rank_media_type(media_type: &str) -> (u8, Option<BodyEncoding>) {
     let bare = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match bare.as_str() {
@@ -79,7 +79,7 @@ pub(super) fn rank_media_type(media_type: &str) -> (u8, Option<BodyEncoding>) {
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// The body of an OpenAPI 3 operation.
+    /// Plans the body of an OpenAPI 3 operation.
     pub(super) fn request_body(
         &mut self,
         operation: &'d SpecObject,
@@ -96,11 +96,7 @@ impl<'d> SchemaConverter<'d> {
         let content = match found.members.get("content") {
             Some(SpecNode::Object(content)) if !content.is_empty() => content,
             _ => {
-                self.report.warn(
-                    &here,
-                    "no-content",
-                    "the body does not say what it is made of; JSON is assumed",
-                );
+                self.report.warn(&here, "no-content", "the body has no media type; assuming JSON");
                 let whole = BodyProperty {
                     source: None,
                     ready: SchemaNode::anything(),
@@ -123,9 +119,9 @@ impl<'d> SchemaConverter<'d> {
         static NOTHING: SpecNode = SpecNode::Null;
         let described = value_at(self.document, &media_target).unwrap_or(&NOTHING);
         let schema_target = here.key("schema").target();
-        // 3.2 describes the items of a stream; all of them together are an array.
+        // OpenAPI 3.2 describes the items of a stream. Together they form an array.
         if described.get("schema").is_none() && described.get("itemSchema").is_some() {
-            self.report.note(&here, "item-schema", "a stream of items is one text here");
+            self.report.note(&here, "item-schema", "a stream of items is passed as one string");
         }
         let schema = described.get("schema");
         let encoding =
@@ -137,7 +133,8 @@ impl<'d> SchemaConverter<'d> {
         Some(plan)
     }
 
-    /// A media type that nobody knows is JSON if its schema is an object or a list, text if it is a text.
+    /// An unknown media type is JSON if its schema is an object or an array, and text if it is a
+    /// string.
     fn guess_encoding(&mut self, schema: Option<&SpecNode>, part: usize) -> BodyEncoding {
         let kind = schema.and_then(|schema| self.resolved_type(schema, part, 8));
         match kind {
@@ -147,7 +144,7 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    /// The `type` at the end of a schema's references.
+    /// Returns the `type` at the end of a chain of references.
     fn resolved_type<'s>(&mut self, schema: &'s SpecNode, part: usize, hops: usize) -> Option<&'s str>
     where
         'd: 's,
@@ -163,7 +160,8 @@ impl<'d> SchemaConverter<'d> {
         stated.or_else(|| schema.get("properties").map(|_| "object"))
     }
 
-    /// The best of several media types; which one it was is noted. A file is sent as one wherever that is possible.
+    /// Selects the best of several media types and reports the choice. A body with files is sent as
+    /// multipart if possible.
     fn choose_media_type<'c>(
         &mut self,
         content: &'c SpecObject,
@@ -190,7 +188,7 @@ impl<'d> SchemaConverter<'d> {
         let best = (media_type, described);
         if content.len() > 1 {
             let all: Vec<&str> = content.keys().collect();
-            let message = format!("the body is sent as {}, one of {}", best.0, all.join(", "));
+            let message = format!("the body is sent as {} (available: {})", best.0, all.join(", "));
             self.report.note(at, "one-of-several", message);
         }
         Some(best)
@@ -219,7 +217,7 @@ impl<'d> SchemaConverter<'d> {
         BodyPlan { body, whole, spread }
     }
 
-    /// The members of a body that is a plain object, if it is one.
+    /// Returns the members of a body that is a plain object.
     fn flatten_body(
         &mut self,
         target: &ReferenceTarget,
@@ -270,9 +268,9 @@ impl<'d> SchemaConverter<'d> {
             .flatten()
             .filter_map(SpecNode::as_str)
             .collect();
-        // If the whole may be left out although it has to have members, only `body` can say so.
+        // An optional body with required members can only be expressed by `body` as a whole.
         let says = body.required || names.is_empty();
-        // A name that has no property is something that only the whole can have.
+        // A required name without a property can only be part of the whole body.
         let known = names.iter().all(|name| properties.contains_key(name));
         if !plain || !object || !closed || nullable || !says || !known || properties.is_empty() {
             return None;
@@ -304,7 +302,7 @@ impl<'d> SchemaConverter<'d> {
         (!members.is_empty()).then_some(members)
     }
 
-    /// What the `encoding` of a form says about its fields.
+    /// Reads the `encoding` of a form's fields.
     fn read_field_encodings(&mut self, described: &SpecNode, at: &SpecPath<'_>, plan: &mut BodyPlan<'_>) {
         let Some(SpecNode::Object(encodings)) = described.get("encoding") else { return };
         for (name, encoding) in encodings.iter() {
@@ -318,7 +316,7 @@ impl<'d> SchemaConverter<'d> {
                     self.report.warn(
                         &here.key(name),
                         "unknown-style",
-                        format!("`{named}` is no style; it was left out"),
+                        format!("`{named}` is not a valid style; ignored"),
                     );
                 }
             }
@@ -327,7 +325,7 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    /// The body of a Swagger operation: one parameter that is all of it, or the fields of a form.
+    /// Plans the body of a Swagger operation: one body parameter, or the fields of a form.
     pub(super) fn swagger_body(
         &mut self,
         parameters: &[SpecParameter<'d>],
@@ -344,7 +342,8 @@ impl<'d> SchemaConverter<'d> {
             let schema = parameter.members.get("schema");
             let at = SpecPath::from_target(&parameter.target);
             let target = schema.map(|_| at.key("schema").target());
-            // A Swagger body is JSON unless its schema is a text that is consumed as something else.
+            // A Swagger body is JSON unless its schema is a string and the operation consumes
+            // another type.
             let encoding = match rank_media_type(media_type).1 {
                 Some(BodyEncoding::Form | BodyEncoding::Multipart) => BodyEncoding::Json,
                 Some(encoding) => encoding,
@@ -414,7 +413,7 @@ impl<'d> SchemaConverter<'d> {
         Some(BodyPlan { body, whole, spread: Some(members) })
     }
 
-    /// The schema of a body that stays one property.
+    /// Returns the schema of a body that stays one property.
     pub(super) fn whole_schema(&mut self, whole: BodyProperty<'d>) -> SchemaNode<'d> {
         let value = whole.source.as_ref().and_then(|target| value_at(self.document, target));
         let schema = match (whole.source, value) {
@@ -444,13 +443,14 @@ fn text_schema<'d>(media_type: &str) -> SchemaNode<'d> {
     object([("type", "string".into()), ("contentMediaType", media_type.to_owned().into())])
 }
 
-/// `format`, which is a hint: `contentEncoding` is checked by some, and would refuse a data: URI.
+/// Uses `format`, which is only a hint. Some validators check `contentEncoding` and would reject a
+/// data: URI.
 pub(super) fn bytes_schema_fields<'d>() -> SchemaFields<'d> {
     fields([("type", "string".into()), ("format", "byte".into())])
 }
 
 fn bytes_schema<'d>() -> SchemaNode<'d> {
     let mut schema = bytes_schema_fields();
-    schema.put("description", "The bytes, as base64 or as a data: URI.");
+    schema.put("description", "Bytes as base64 or as a data: URI.");
     SchemaNode::Object(schema)
 }

@@ -1,4 +1,4 @@
-//! Puts a schema and the definitions that it needs together, within a budget.
+//! Combines a schema with the definitions that it needs, within a size budget.
 
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
@@ -15,12 +15,12 @@ use super::schema_node::{SchemaFields, SchemaNode, json_size};
 #[derive(Debug)]
 pub(super) struct SchemaBundle {
     pub(super) text: Raw,
-    /// What was left out, by name, in the order in which it was met.
+    /// The labels of the parts that were omitted, in the order in which they were met.
     pub(super) elided: Vec<String>,
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// `root` has no definitions yet; `needs` is what it refers to.
+    /// Bundles a schema. `root` has no definitions yet; `needs` lists those that it refers to.
     pub(super) fn bundle(
         &mut self,
         root: SchemaFields<'d>,
@@ -52,7 +52,7 @@ impl<'d> SchemaConverter<'d> {
     }
 }
 
-/// A schema that fits, with all its definitions.
+/// Serializes a schema that fits with all its definitions.
 struct CompleteSchema<'a, 'd> {
     root: &'a SchemaFields<'d>,
     definitions: Vec<(&'a str, &'a Raw)>,
@@ -71,7 +71,7 @@ impl Serialize for CompleteSchema<'_, '_> {
     }
 }
 
-/// Names with their values, as an object.
+/// Serializes names and values as an object.
 struct PairMap<'a, V>(&'a [(&'a str, V)]);
 
 impl<V: Serialize> Serialize for PairMap<'_, V> {

@@ -1,4 +1,4 @@
-//! The words about a tool: its title and its description, for people and for models.
+//! The title and description of a tool.
 
 use crate::document::{SpecNode, SpecObject};
 
@@ -11,8 +11,8 @@ fn text<'a>(members: &'a SpecObject, key: &str) -> &'a str {
     members.get(key).and_then(SpecNode::as_str).unwrap_or_default().trim()
 }
 
-/// The summary, else the operationId in words, else method and path. An id in another script than the name's is the title as
-/// it is.
+/// Returns the summary, else the operationId as words, else the method and path. An operationId in
+/// a non-Latin script is used unchanged.
 pub(super) fn title(operation: &SpecObject, id: Option<&str>, method: &str, path: &str) -> String {
     let summary = text(operation, "summary");
     if !summary.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn title(operation: &SpecObject, id: Option<&str>, method: &str, path
     }
 }
 
-/// What the operation does, what it takes and what it answers, cut where it gets too long.
+/// Returns what the operation does, its parameters and its responses, truncated to a length limit.
 pub(super) fn description(
     operation: &SpecObject,
     item: &SpecObject,
@@ -41,9 +41,9 @@ pub(super) fn description(
     responses: &[(&str, ResolvedObject<'_>)],
     most: usize,
 ) -> String {
-    let mut said = String::new();
+    let mut full = String::new();
     if operation.get("deprecated") == Some(&SpecNode::Bool(true)) {
-        said.push_str("Deprecated. ");
+        full.push_str("Deprecated. ");
     }
     let summary = text(operation, "summary");
     let description = text(operation, "description");
@@ -52,17 +52,17 @@ pub(super) fn description(
     } else {
         (summary, description)
     };
-    // Without any words, what it is is all that can be said about it.
+    // Without any description, the method and path are all that is known.
     let summary = if summary.is_empty() && description.is_empty() { label } else { summary };
-    said.push_str(summary);
+    full.push_str(summary);
     if !description.is_empty() && !description.starts_with(summary.trim_end_matches('.')) {
         if !summary.is_empty() {
-            said.push_str("\n\n");
+            full.push_str("\n\n");
         }
-        said.push_str(description);
+        full.push_str(description);
     } else if description.len() > summary.len() {
-        said.truncate(said.len() - summary.len());
-        said.push_str(description);
+        full.truncate(full.len() - summary.len());
+        full.push_str(description);
     }
     let mut lines = Vec::new();
     for parameter in parameters {
@@ -80,7 +80,7 @@ pub(super) fn description(
             lines.push(format!("- {} ({place}): {}", parameter.wire_name, truncate(&one_line(about), 120)));
         }
     }
-    push_section(&mut said, "Parameters:", &lines);
+    push_section(&mut full, "Parameters:", &lines);
     let mut lines = Vec::new();
     for (status, response) in responses {
         let about = text(response.members, "description");
@@ -88,21 +88,21 @@ pub(super) fn description(
             lines.push(format!("- {status}: {}", truncate(&one_line(about), 120)));
         }
     }
-    push_section(&mut said, "Responses:", &lines);
-    truncate(said.trim(), most).into_owned()
+    push_section(&mut full, "Responses:", &lines);
+    truncate(full.trim(), most).into_owned()
 }
 
-fn push_section(said: &mut String, heading: &str, lines: &[String]) {
+fn push_section(text: &mut String, heading: &str, lines: &[String]) {
     if lines.is_empty() {
         return;
     }
-    if !said.is_empty() {
-        said.push_str("\n\n");
+    if !text.is_empty() {
+        text.push_str("\n\n");
     }
-    said.push_str(heading);
+    text.push_str(heading);
     for line in lines {
-        said.push('\n');
-        said.push_str(line);
+        text.push('\n');
+        text.push_str(line);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Files in multipart bodies: which members are files, wherever in the body's schema that is said, and what a caller may give
-//! for one.
+//! Files in multipart bodies: which members are files, wherever the body's schema describes them,
+//! and which values a caller may pass for a file.
 
 use super::body::{bytes_schema_fields, rank_media_type};
 use super::interner::SchemaId;
@@ -10,16 +10,16 @@ use super::schema_node::{SchemaFields, SchemaNode, object, type_schema};
 use crate::document::{SpecNode, SpecObject};
 use crate::operation::BodyEncoding;
 
-/// Steps into a schema in which files are looked for.
+/// Maximum depth at which files are searched for in a schema.
 const MOST_HOPS: usize = 8;
 
-/// What may be given for a member that is a file.
+/// Which values a file member accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FileInput {
     one: bool,
     many: bool,
     none: bool,
-    /// Whether it is bytes as they are: base64 has a place in JSON, and bytes have none.
+    /// Whether the file is raw bytes. JSON can represent base64, but not raw bytes.
     raw: bool,
 }
 
@@ -27,11 +27,11 @@ impl FileInput {
     pub(super) const ONE: Self = Self { one: true, many: false, none: false, raw: true };
 }
 
-/// The members of a body that are files.
+/// The file members of a body.
 #[derive(Debug, Default)]
 pub(super) struct FileMembers {
     pub(super) names: Vec<String>,
-    /// Whether members of any other name are.
+    /// Whether additional members are files.
     pub(super) more: bool,
     raw: bool,
 }
@@ -46,7 +46,7 @@ impl FileMembers {
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// The schema of a multipart body that stays one property.
+    /// Returns the schema of a multipart body that stays one property.
     pub(super) fn convert_multipart_body(
         &mut self,
         value: &'d SpecNode,
@@ -58,19 +58,19 @@ impl<'d> SchemaConverter<'d> {
         converted
     }
 
-    /// A member of the value at hand as a file, if it is one.
+    /// Returns the schema of a member of the current value if the member is a file.
     pub(super) fn file_part(&mut self, property: &'d SpecNode, part: usize) -> Option<SchemaNode<'d>> {
         let described = property.as_object().filter(|_| self.parts)?;
         let files = self.file_input(property, part)?;
         Some(file_schema(KeywordView::all(described), files))
     }
 
-    /// Whether a body has bytes in it that JSON cannot hold.
+    /// Whether a body contains raw bytes, which JSON cannot represent.
     pub(super) fn has_files(&mut self, schema: &SpecNode, part: usize) -> bool {
         self.file_members(schema, part).raw
     }
 
-    /// The members that are files, in the schema or in any of its branches.
+    /// Returns the members that are files, in the schema or in any of its branches.
     pub(super) fn file_members(&mut self, schema: &SpecNode, part: usize) -> FileMembers {
         let mut found = FileMembers::default();
         self.collect_file_members(schema, part, MOST_HOPS, &mut found);
@@ -102,14 +102,14 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    /// What a schema leads to, if it is a reference.
+    /// Follows a schema that is a reference.
     fn resolve_reference(&mut self, schema: &SpecNode, part: usize) -> Option<(&'d SpecNode, usize)> {
         let reference = schema.get("$ref").and_then(SpecNode::as_str)?;
         let key: SchemaId = self.interner.look_up(self.document, part, reference).ok()?;
         Some((self.interner.value(key)?, self.interner.part(key)))
     }
 
-    /// Whether a value is a file or a list of files, if it can be nothing else.
+    /// Returns whether a value can only be a file or a list of files.
     pub(super) fn file_input(&mut self, schema: &SpecNode, part: usize) -> Option<FileInput> {
         self.detect_file_input(schema, part, MOST_HOPS)
     }
@@ -176,7 +176,7 @@ pub(super) fn is_binary(schema: &SpecNode) -> bool {
         || typed.is_some_and(|media_type| rank_media_type(media_type).1 == Some(BodyEncoding::Bytes))
 }
 
-/// What may be given for a file: its bytes, or those with a name and a type.
+/// Returns the schema of a file: its bytes, or an object with bytes, name and type.
 pub(super) fn file_schema<'d>(source: KeywordView<'d>, files: FileInput) -> SchemaNode<'d> {
     let named = object([
         ("type", "object".into()),

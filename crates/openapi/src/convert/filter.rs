@@ -6,7 +6,7 @@ use toolyard_hub::Glob;
 
 use super::Filters;
 
-/// Why an operation is no tool.
+/// Why an operation does not become a tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FilterDecision {
     Include,
@@ -29,8 +29,8 @@ pub(super) struct Candidate<'a> {
 
 pub(super) fn decide(filters: &Filters, candidate: &Candidate<'_>) -> FilterDecision {
     for (key, hides) in HIDING {
-        let said = candidate.operation.get(key).or_else(|| candidate.item.get(key));
-        if said == Some(&SpecNode::Bool(hides)) {
+        let value = candidate.operation.get(key).or_else(|| candidate.item.get(key));
+        if value == Some(&SpecNode::Bool(hides)) {
             return FilterDecision::Hidden(key);
         }
     }

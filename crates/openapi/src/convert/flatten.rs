@@ -1,5 +1,5 @@
-//! Takes a schema apart: what each schema in it says itself, what that weighs, and which ones stand inside it. A schema that
-//! is cut down for many tools is taken apart once.
+//! Flattens a schema into parts: the keywords of each subschema, their size, and the subschemas
+//! below it. A schema that is pruned for many tools is flattened once.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -10,23 +10,23 @@ const ONE: [&str; 5] = ["additionalItems", "contains", "additionalProperties", "
 const LISTS: [&str; 3] = ["allOf", "anyOf", "items"];
 pub(super) const MAPS: [&str; 3] = ["properties", "patternProperties", "dependencies"];
 
-/// A schema and all those inside it, breadth first; the first is the whole.
+/// A schema and its subschemas in breadth-first order. The first part is the root.
 #[derive(Debug)]
 pub(super) struct FlatSchema<'d> {
     parts: Vec<Subschema<'d>>,
 }
 
-/// A schema without those inside it.
+/// A schema without its subschemas.
 #[derive(Debug, Default)]
 pub(super) struct Subschema<'d> {
     pub(super) own: SchemaFields<'d>,
-    /// The places of those inside it, and which parts they are.
+    /// The positions of its subschemas and their part numbers.
     pub(super) below: Vec<(SubschemaPosition<'d>, usize)>,
     pub(super) cost: usize,
     pub(super) refers_to: Option<String>,
 }
 
-/// The place of a schema in the one around it.
+/// The position of a schema in its parent.
 #[derive(Debug)]
 pub(super) enum SubschemaPosition<'d> {
     One(&'static str),
@@ -47,7 +47,7 @@ impl<'d> FlatSchema<'d> {
     pub(super) fn flatten(schema: &SchemaNode<'d>) -> Self {
         let mut parts = Vec::new();
         let mut waiting = VecDeque::from([schema]);
-        // The order in which they begin to wait is that in which they become parts.
+        // Part numbers follow the order in which schemas are queued.
         let mut met = 1;
         while let Some(schema) = waiting.pop_front() {
             let mut part = Subschema { cost: 2, ..Subschema::default() };
@@ -70,14 +70,15 @@ impl<'d> FlatSchema<'d> {
 }
 
 impl<'d> Subschema<'d> {
-    /// Takes in one member; `leave` gives the number of a schema that is to become a part of its own.
+    /// Adds one member. `leave` queues a subschema and returns its part number.
     fn add_member<'v>(
         &mut self,
         key: Cow<'d, str>,
         value: &'v SchemaNode<'d>,
         mut leave: impl FnMut(&'v SchemaNode<'d>) -> usize,
     ) {
-        // Examples go first. What forbids must go too: once a part of it allows more, the whole would allow less.
+        // Examples are dropped first. Negations and conditions are dropped too: if a part below
+        // them accepted more, the whole schema would accept less.
         if ["examples", "not", "if", "then", "else"].contains(&&*key) {
             return;
         }

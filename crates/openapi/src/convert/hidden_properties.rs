@@ -1,5 +1,6 @@
-//! What does not go one way: a request has no `readOnly` properties, an answer no `writeOnly` ones. A property may be
-//! described in one branch of a composition and be required in another, so the names are gathered for all of a value.
+//! Properties that are hidden in one direction: `readOnly` ones in requests, `writeOnly` ones in
+//! responses. One branch of a composition may describe a property that another one requires, so the
+//! names are collected for the whole value.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -11,10 +12,10 @@ use super::schema::{SchemaConverter, SchemaDirection};
 use super::schema_node::SchemaNode;
 use crate::document::{SpecNode, SpecObject};
 
-/// Definitions that are written out where they stand, one inside the other, to leave out what they require.
+/// Maximum number of nested definitions that are inlined to drop required properties.
 const MOST_WRITTEN_OUT: usize = 8;
 
-/// What a schema says about its value, all its branches included, but without what it refers to.
+/// The hidden and required properties of a schema, including its branches but not its references.
 #[derive(Debug, Default)]
 pub(super) struct HiddenProperties<'d> {
     hidden: Vec<&'d str>,
@@ -24,7 +25,7 @@ pub(super) struct HiddenProperties<'d> {
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// Whether a property does not belong into what goes this way.
+    /// Whether a property is hidden in this direction.
     pub(super) fn is_hidden(&mut self, value: &SpecNode, part: usize, direction: SchemaDirection) -> bool {
         let flag = match direction {
             SchemaDirection::Input => "readOnly",
@@ -39,8 +40,8 @@ impl<'d> SchemaConverter<'d> {
         self.interner.value(key).is_some_and(says)
     }
 
-    /// Does some work on a schema while it is known which properties of its value are hidden, wherever in its branches that
-    /// is said.
+    /// Runs `work` with the hidden properties of the schema's value, wherever its branches describe
+    /// them.
     pub(super) fn with_hidden_properties<T>(
         &mut self,
         source: KeywordView<'d>,
@@ -51,9 +52,9 @@ impl<'d> SchemaConverter<'d> {
         if !["$ref", "allOf", "anyOf", "oneOf", "if"].iter().any(|key| source.contains_key(key)) {
             return work(self);
         }
-        let mut said = HiddenProperties::default();
-        self.collect_hidden_properties(source, part, direction, &mut said);
-        let names = self.hidden_names(&said, direction);
+        let mut properties = HiddenProperties::default();
+        self.collect_hidden_properties(source, part, direction, &mut properties);
+        let names = self.hidden_names(&properties, direction);
         if names.is_empty() {
             return work(self);
         }
@@ -64,8 +65,9 @@ impl<'d> SchemaConverter<'d> {
         done
     }
 
-    /// A definition as it is for a value of which more is hidden than the definition knows, if it requires some of that, or
-    /// that has files among its members: it cannot be referred to then, since it is as it is for everybody else.
+    /// Converts a definition inline instead of referring to it. This is needed if the definition
+    /// requires properties that are hidden here, or if the value contains files: the shared
+    /// definition has to stay valid for its other uses.
     pub(super) fn inline_definition(
         &mut self,
         key: SchemaId,
@@ -88,18 +90,18 @@ impl<'d> SchemaConverter<'d> {
 
     fn requires_hidden(&mut self, key: SchemaId, direction: SchemaDirection) -> bool {
         let all = self.reachable_hidden_properties(vec![key], direction);
-        let known: HashSet<&str> = all.iter().flat_map(|said| &said.hidden).copied().collect();
-        let mut required = all.iter().flat_map(|said| &said.required);
+        let known: HashSet<&str> = all.iter().flat_map(|properties| &properties.hidden).copied().collect();
+        let mut required = all.iter().flat_map(|properties| &properties.required);
         required.any(|name| self.hidden.contains(name) && !known.contains(name))
     }
 
     fn hidden_names(&mut self, first: &HiddenProperties<'d>, direction: SchemaDirection) -> HashSet<&'d str> {
         let further = self.reachable_hidden_properties(first.further.clone(), direction);
-        let all = first.hidden.iter().chain(further.iter().flat_map(|said| &said.hidden));
+        let all = first.hidden.iter().chain(further.iter().flat_map(|properties| &properties.hidden));
         all.copied().collect()
     }
 
-    /// What definitions say, and those that they refer to for the same value.
+    /// Returns the properties of definitions and of those that they refer to for the same value.
     fn reachable_hidden_properties(
         &mut self,
         from: Vec<SchemaId>,
@@ -110,9 +112,9 @@ impl<'d> SchemaConverter<'d> {
         let mut all = Vec::new();
         while let Some(key) = waiting.pop() {
             if seen.insert(key) {
-                let said = self.hidden_properties(key, direction);
-                waiting.extend(&said.further);
-                all.push(said);
+                let properties = self.hidden_properties(key, direction);
+                waiting.extend(&properties.further);
+                all.push(properties);
             }
         }
         all
@@ -122,18 +124,18 @@ impl<'d> SchemaConverter<'d> {
         if let Some(known) = self.hidden_cache.get(&(key, direction)) {
             return Rc::clone(known);
         }
-        let mut said = HiddenProperties::default();
+        let mut properties = HiddenProperties::default();
         if let Some(SpecNode::Object(source)) = self.interner.value(key) {
             self.collect_hidden_properties(
                 KeywordView::all(source),
                 self.interner.part(key),
                 direction,
-                &mut said,
+                &mut properties,
             );
         }
-        let said = Rc::new(said);
-        self.hidden_cache.insert((key, direction), Rc::clone(&said));
-        said
+        let properties = Rc::new(properties);
+        self.hidden_cache.insert((key, direction), Rc::clone(&properties));
+        properties
     }
 
     fn collect_hidden_properties(
@@ -141,26 +143,26 @@ impl<'d> SchemaConverter<'d> {
         source: KeywordView<'d>,
         part: usize,
         direction: SchemaDirection,
-        said: &mut HiddenProperties<'d>,
+        out: &mut HiddenProperties<'d>,
     ) {
         let properties = source.get("properties").and_then(SpecNode::as_object);
         for (name, property) in properties.into_iter().flat_map(SpecObject::iter) {
             if self.is_hidden(property, part, direction) {
-                said.hidden.push(name);
+                out.hidden.push(name);
             }
         }
         let required = source.get("required").and_then(SpecNode::as_array).into_iter().flatten();
-        said.required.extend(required.filter_map(SpecNode::as_str));
+        out.required.extend(required.filter_map(SpecNode::as_str));
         if let Some(reference) = source.get("$ref").and_then(SpecNode::as_str)
             && let Ok(key) = self.interner.look_up(self.document, part, reference)
         {
-            said.further.push(key);
+            out.further.push(key);
         }
         let lists = ["allOf", "anyOf", "oneOf"];
         let lists = lists.iter().filter_map(|key| source.get(key).and_then(SpecNode::as_array)).flatten();
         let ones = ["then", "else"].iter().filter_map(|key| source.get(key));
         for branch in lists.chain(ones).filter_map(SpecNode::as_object) {
-            self.collect_hidden_properties(KeywordView::all(branch), part, direction, said);
+            self.collect_hidden_properties(KeywordView::all(branch), part, direction, out);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The schemas that others refer to. Each is converted once for requests and once for answers, kept as text, and put
-//! into the `definitions` of every tool that needs it.
+//! The schemas that other schemas refer to. Each is converted once for requests and once for
+//! responses, stored as text, and copied into the `definitions` of every tool that needs it.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -16,14 +16,14 @@ use super::schema::{SchemaConverter, SchemaDirection};
 use super::schema_node::SchemaNode;
 use crate::document::{ReferenceTarget, SpecDocument, SpecNode, SpecObject};
 
-/// One of the schemas that others refer to.
+/// Identifies a schema that others refer to.
 pub(super) type SchemaId = usize;
 
 #[derive(Debug, Default)]
 pub(super) struct SchemaInterner<'d> {
     by_target: HashMap<ReferenceTarget, SchemaId>,
     entries: Vec<Entry<'d>>,
-    /// Where references lead, by file; none for those that lead nowhere.
+    /// Resolved references by file. `None` for dangling references.
     references: Vec<HashMap<String, Option<SchemaId>>>,
     names: HashMap<String, SchemaId>,
 }
@@ -34,11 +34,11 @@ struct Entry<'d> {
     value: Option<&'d SpecNode>,
     name: String,
     pieces: [Option<Rc<ConvertedSchema<'d>>>; 2],
-    /// What this one says about the very same value, by reference.
+    /// The schemas that this one refers to for the same value.
     same_value_references: Option<Rc<Vec<SchemaId>>>,
 }
 
-/// A converted schema, and what it refers to.
+/// A converted schema and the schemas that it refers to.
 #[derive(Debug)]
 pub(super) struct ConvertedSchema<'d> {
     pub(super) value: SchemaNode<'d>,
@@ -53,7 +53,7 @@ impl<'d> ConvertedSchema<'d> {
     }
 }
 
-/// Why a reference is not one.
+/// Why a reference cannot be used.
 pub(super) enum ReferenceError {
     Dangling(String),
     Cycle,
@@ -70,7 +70,7 @@ impl<'d> SchemaInterner<'d> {
         self.names.get(name).copied()
     }
 
-    /// The schema that a reference means: the end of the chain, if one reference leads to another.
+    /// Returns the schema that a reference resolves to, at the end of a chain of references.
     pub(super) fn look_up(
         &mut self,
         document: &'d SpecDocument,
@@ -121,12 +121,12 @@ impl<'d> SchemaInterner<'d> {
         self.entries.get(key).map(|entry| &entry.target)
     }
 
-    /// The file that it is in.
+    /// Returns the file that contains the schema.
     pub(super) fn part(&self, key: SchemaId) -> usize {
         self.target(key).map_or(0, |target| target.part)
     }
 
-    /// The schema as the document has it.
+    /// Returns the schema of the document.
     pub(super) fn value(&self, key: SchemaId) -> Option<&'d SpecNode> {
         self.entries.get(key)?.value
     }
@@ -145,7 +145,7 @@ impl<'d> SchemaInterner<'d> {
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// The converted schema behind a key.
+    /// Returns the converted schema.
     pub(super) fn converted_schema(
         &mut self,
         key: SchemaId,
@@ -171,7 +171,8 @@ impl<'d> SchemaConverter<'d> {
         piece
     }
 
-    /// Whether a schema, by references alone, comes back to the same value: checking it would never end.
+    /// Whether a schema leads back to the same value by references alone, so that validation would
+    /// never end.
     pub(super) fn is_reference_cycle(&mut self, from: SchemaId, to: SchemaId) -> bool {
         let mut waiting = vec![from];
         let mut seen = HashSet::from([from]);
@@ -236,14 +237,15 @@ pub(super) fn value_at<'d>(document: &'d SpecDocument, target: &ReferenceTarget)
     document.parts.get(target.part).and_then(|part| part.value.pointer(&target.pointer))
 }
 
-/// Where a schema leads that says nothing itself.
+/// Returns the reference of a schema that contains nothing else.
 fn bare_reference(value: Option<&SpecNode>) -> Option<&str> {
     let members = value?.as_object()?;
     let reference = members.get("$ref")?.as_str()?;
     members.keys().all(|key| key == "$ref" || key.starts_with("x-")).then_some(reference)
 }
 
-/// A name for `definitions` that needs no encoding anywhere. A whole file is called after the file.
+/// Returns a name for `definitions` that never needs encoding. A whole file is named after the
+/// file.
 fn safe_definition_name(document: &SpecDocument, target: &ReferenceTarget) -> String {
     let last = match target.pointer.rsplit('/').next() {
         Some(last) if !last.is_empty() => last.replace("~1", "/").replace("~0", "~"),

@@ -1,8 +1,8 @@
-//! The keywords of a schema as the document has them: all members of an object, or those of them that count.
+//! A view of the keywords of a schema: all members of an object, or only those that apply.
 
 use crate::document::{SpecNode, SpecObject};
 
-/// Members of an object of the document.
+/// A view of the members of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeywordView<'d> {
     members: &'d SpecObject,
@@ -10,22 +10,22 @@ pub(super) struct KeywordView<'d> {
     ref_siblings: RefSiblings,
 }
 
-/// What the members belong to.
+/// The object that the members belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Schema,
-    /// A parameter of Swagger's, which is its own schema, but not all of it is.
+    /// A Swagger parameter, which contains its schema's keywords next to others.
     Parameter,
 }
 
-/// Which of the keywords beside a reference count.
+/// Which keywords next to a reference apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefSiblings {
-    /// The reference itself included.
+    /// All, including the reference itself.
     All,
-    /// As from 3.1 on.
+    /// All except the reference (OpenAPI 3.1 and later).
     Others,
-    /// Before 3.1 only what does not change what is allowed.
+    /// Only annotations, which do not change the accepted values (before OpenAPI 3.1).
     Annotations,
 }
 
@@ -38,8 +38,8 @@ impl<'d> KeywordView<'d> {
         Self { members, owner: Owner::Parameter, ref_siblings: RefSiblings::All }
     }
 
-    /// The same, without the reference and what it makes meaningless. `nullable`, which authors mean in every version, is
-    /// for whoever asks the whole.
+    /// Returns a view without the reference and the keywords that do not apply next to it.
+    /// `nullable` applies in every version; read it from the full view.
     pub(super) fn with_ref_siblings(self, beside: RefSiblings) -> Self {
         Self { ref_siblings: beside, ..self }
     }

@@ -1,4 +1,4 @@
-//! Keywords that have no schemas in them: bounds, lengths, formats, and the words about a schema.
+//! Keywords that do not contain schemas: bounds, lengths, formats and annotations.
 
 use std::borrow::Cow;
 
@@ -11,34 +11,34 @@ use super::schema::SchemaDirection;
 use super::schema_node::{SchemaFields, SchemaNode, fits_json_size};
 use crate::document::SpecNode;
 
-/// Characters of one description inside a schema.
+/// Maximum number of characters of a description inside a schema.
 const LONGEST_DESCRIPTION: usize = 1_000;
 
-/// Title and description, with what Draft 07 has no word for told in words.
+/// Writes the title and the description. Remarks describe what Draft 07 has no keyword for.
 pub(super) fn write_annotations<'d>(source: KeywordView<'d>, remarks: &[String], out: &mut SchemaFields<'d>) {
     if let Some(title) = source.get("title").and_then(SpecNode::as_str).filter(|title| !title.is_empty()) {
         out.put("title", truncate(title, LONGEST_DESCRIPTION));
     }
     let description = source.get("description").and_then(SpecNode::as_str).unwrap_or_default().trim();
-    let mut said = if source.is_true("deprecated") {
+    let mut text = if source.is_true("deprecated") {
         let whole = format!("Deprecated. {description}");
         Cow::Owned(truncate(whole.trim(), LONGEST_DESCRIPTION).into_owned())
     } else {
         truncate(description, LONGEST_DESCRIPTION)
     };
     for remark in remarks {
-        let said = said.to_mut();
-        if !said.is_empty() {
-            said.push('\n');
+        let text = text.to_mut();
+        if !text.is_empty() {
+            text.push('\n');
         }
-        said.push_str(remark);
+        text.push_str(remark);
     }
-    if !said.is_empty() {
-        out.put("description", said);
+    if !text.is_empty() {
+        out.put("description", text);
     }
 }
 
-/// Levels of a default, an example or a choice.
+/// Maximum depth of a default, an example or an enum value.
 pub(super) const DEEPEST_DATA: usize = 16;
 
 pub(super) fn is_shallow(value: &SpecNode, levels: usize) -> bool {
@@ -51,7 +51,7 @@ pub(super) fn is_shallow(value: &SpecNode, levels: usize) -> bool {
     }
 }
 
-/// A text of at most so many characters, with a mark where it was cut.
+/// Truncates a text to a number of characters and marks the cut.
 pub(super) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);
@@ -62,8 +62,8 @@ pub(super) fn truncate(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(short)
 }
 
-/// Formats that some clients check and others do not. Answers often differ from them in ways that do not matter, such as a
-/// time without a zone, and a client that checks would throw the whole answer away.
+/// Formats that only some clients check. Responses often deviate from them in harmless ways, such
+/// as a time without a zone, and a strict client would discard the whole response.
 const CHECKED_FORMATS: [&str; 24] = [
     "byte",
     "date",
@@ -95,7 +95,7 @@ fn is_checked_format(format: &str) -> bool {
     CHECKED_FORMATS.contains(&format) || format.contains("json-pointer")
 }
 
-/// A step that is no whole number is checked with rounding errors.
+/// A fractional `multipleOf` is subject to rounding errors.
 fn is_fractional(source: KeywordView<'_>) -> bool {
     let step = source.get("multipleOf").and_then(|step| match step {
         SpecNode::Number(step) => step.as_f64(),
@@ -104,7 +104,7 @@ fn is_fractional(source: KeywordView<'_>) -> bool {
     step.is_some_and(|step| step.fract() != 0.0)
 }
 
-/// What an answer is told to be in words, because not every client would check it alike.
+/// Describes constraints of responses as text, because clients check them differently.
 pub(super) fn add_output_remarks(source: KeywordView<'_>, remarks: &mut Vec<String>) {
     if let Some(format) =
         source.get("format").and_then(SpecNode::as_str).filter(|format| is_checked_format(format))
@@ -116,7 +116,7 @@ pub(super) fn add_output_remarks(source: KeywordView<'_>, remarks: &mut Vec<Stri
     }
 }
 
-/// `format`, `default` and examples.
+/// Writes `format`, `default` and examples.
 pub(super) fn write_format_and_default<'d>(
     source: KeywordView<'d>,
     at: &SpecPath<'_>,
@@ -129,9 +129,7 @@ pub(super) fn write_format_and_default<'d>(
             if direction == SchemaDirection::Output && is_checked_format(format) => {}
         Some(SpecNode::String(format)) if !format.is_empty() => out.put("format", &**format),
         None | Some(SpecNode::Null | SpecNode::String(_)) => {}
-        Some(_) => {
-            report.warn(&at.key("format"), "wrong-type", "the format is not a string; it was left out")
-        }
+        Some(_) => report.warn(&at.key("format"), "wrong-type", "the format is not a string; ignored"),
     }
     for key in ["contentEncoding", "contentMediaType"] {
         if let Some(SpecNode::String(text)) = source.get(key) {
@@ -144,10 +142,10 @@ pub(super) fn write_format_and_default<'d>(
     write_examples(source, out);
 }
 
-/// Bytes of one example.
+/// Size limit of one example, in bytes.
 const LONGEST_EXAMPLE: usize = 1_000;
 
-/// `example` and `examples` in all their forms: at most three, and none that is long.
+/// Writes `example` and `examples` in any form: at most three, and no long ones.
 pub(super) fn write_examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields<'d>) {
     let short =
         |example: &&SpecNode| is_shallow(example, DEEPEST_DATA) && fits_json_size(*example, LONGEST_EXAMPLE);
@@ -155,7 +153,7 @@ pub(super) fn write_examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields
         (Some(SpecNode::Array(examples)), _) => {
             examples.iter().filter(short).take(3).map(SchemaNode::from_data).collect()
         }
-        // Named examples, as parameters have them.
+        // Named examples, as in parameters.
         (Some(SpecNode::Object(examples)), _) => {
             let values = examples
                 .values()
@@ -170,7 +168,8 @@ pub(super) fn write_examples<'d>(source: KeywordView<'d>, out: &mut SchemaFields
     }
 }
 
-/// Bounds of numbers, with 3.0's and Swagger's boolean `exclusive…` put into one keyword.
+/// Writes the bounds of numbers. The boolean `exclusive…` keywords of Swagger 2.0 and OpenAPI 3.0
+/// become numeric.
 pub(super) fn write_number_bounds(
     source: KeywordView<'_>,
     at: &SpecPath<'_>,
@@ -184,7 +183,7 @@ pub(super) fn write_number_bounds(
             Some(SpecNode::Bool(true)) => match limit {
                 Some(limit) => out.put(exclusive, limit),
                 None => {
-                    report.warn(&at.key(exclusive), "no-bound", format!("there is no `{bound}` beside it"))
+                    report.warn(&at.key(exclusive), "no-bound", format!("it has no effect without `{bound}`"))
                 }
             },
             None | Some(SpecNode::Bool(false) | SpecNode::Null) => {
@@ -212,7 +211,7 @@ pub(super) fn write_number_bounds(
             report.warn(
                 &at.key("multipleOf"),
                 "wrong-value",
-                format!("{step} is not above zero; it was left out"),
+                format!("{step} is not greater than zero; ignored"),
             );
         }
     }
@@ -227,22 +226,20 @@ fn read_number(
     match source.get(key)? {
         SpecNode::Number(number) => Some(number.clone()),
         SpecNode::String(text) if crate::document::parse_number(text).is_some() => {
-            report.note(&at.key(key), "odd-number", format!("`{key}` is a string; it was read as a number"));
+            report.note(&at.key(key), "odd-number", format!("`{key}` is a string; treated as a number"));
             crate::document::parse_number(text)
         }
         SpecNode::Null => None,
         other => {
-            let message = format!(
-                "`{key}` is {}, not a number; it was left out",
-                crate::document::describe_kind(other)
-            );
+            let message =
+                format!("`{key}` is {}, not a number; ignored", crate::document::describe_kind(other));
             report.warn(&at.key(key), "wrong-type", message);
             None
         }
     }
 }
 
-/// Counts: lengths, items, properties.
+/// Writes size limits: lengths, items, properties.
 pub(super) fn write_size_limits(
     source: KeywordView<'_>,
     at: &SpecPath<'_>,
@@ -253,17 +250,13 @@ pub(super) fn write_size_limits(
         let Some(count) = read_number(source, key, at, report) else { continue };
         let whole = count.as_u64().or_else(|| {
             let count = count.as_f64().filter(|count| *count >= 0.0 && count.fract() == 0.0)?;
-            // A maximum beyond all texts is no maximum.
+            // A maximum beyond any possible length has no effect.
             format!("{count:.0}").parse::<u64>().ok()
         });
         match whole {
-            // Some checkers keep these in 63 bits.
+            // Some validators store these in 63 bits.
             Some(whole) if i64::try_from(whole).is_ok() => out.put(key, whole),
-            _ => report.warn(
-                &at.key(key),
-                "wrong-value",
-                format!("{count} cannot be a count; it was left out"),
-            ),
+            _ => report.warn(&at.key(key), "wrong-value", format!("{count} is not a valid count; ignored")),
         }
     }
     if let Some(SpecNode::Bool(unique)) = source.get("uniqueItems") {
@@ -271,7 +264,7 @@ pub(super) fn write_size_limits(
     }
 }
 
-/// `pattern`, or a remark about it where not everybody could read it.
+/// Writes `pattern`, or a remark if not every validator supports it.
 pub(super) fn write_pattern(
     source: KeywordView<'_>,
     at: &SpecPath<'_>,
@@ -286,14 +279,12 @@ pub(super) fn write_pattern(
                 report.note(
                     &at.key("pattern"),
                     "odd-pattern",
-                    "not every checker reads this pattern; it is told in words",
+                    "not every validator supports this pattern; moved to the description",
                 );
                 remarks.push(format!("Pattern: {}", truncate(text, 200)));
             }
         },
         None | Some(SpecNode::Null) => {}
-        Some(_) => {
-            report.warn(&at.key("pattern"), "wrong-type", "the pattern is not a string; it was left out")
-        }
+        Some(_) => report.warn(&at.key("pattern"), "wrong-type", "the pattern is not a string; ignored"),
     }
 }

@@ -1,4 +1,4 @@
-//! Where in the files the conversion is, and the notes that it takes there.
+//! The current location of the conversion in the files, and the diagnostics that it collects.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use crate::document::{ReferenceTarget, SpecDocument, SpecNode, SpecObject, push_segment};
 use crate::operation::{Diagnostic, DiagnosticSeverity};
 
-/// A place in one of the files, on the way down into it. Most are never written out, so they are only linked.
+/// A location in one of the files. Most are never rendered, so each one only links to its parent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpecPath<'a> {
     pub(super) part: usize,
-    /// Steps from where this way began.
+    /// Number of steps from the start of the path.
     pub(super) depth: usize,
     step: SpecPathStep<'a>,
 }
@@ -32,7 +32,7 @@ impl<'a> SpecPath<'a> {
         Self::new(target.part, &target.pointer)
     }
 
-    /// The same place, as deep as if it were inside another one.
+    /// Returns the same location with the depth of a location inside another one.
     pub(super) fn nested_in(self, other: &SpecPath<'_>) -> Self {
         Self { depth: other.depth + 1, ..self }
     }
@@ -72,18 +72,18 @@ impl<'a> SpecPath<'a> {
     }
 }
 
-/// What was found out, in the order of the document, each thing once.
+/// Diagnostics in document order, without duplicates.
 #[derive(Debug)]
 pub(super) struct ConversionReport<'d> {
     document: &'d SpecDocument,
     pub(super) diagnostics: Vec<Diagnostic>,
     seen: HashSet<(String, &'static str, Option<String>, String)>,
-    /// The operation that is at work.
+    /// The operation that is being converted.
     pub(super) operation: Option<String>,
     suppressed: usize,
 }
 
-/// More than this many findings help nobody, and a hostile document could make millions.
+/// Maximum number of diagnostics. A hostile document could cause millions.
 const MOST: usize = 20_000;
 
 impl<'d> ConversionReport<'d> {
@@ -120,7 +120,7 @@ impl<'d> ConversionReport<'d> {
         if let Some(part) = self.document.parts.get(at.part).filter(|part| !part.name.is_empty()) {
             pointer = format!("{}#{pointer}", part.name);
         }
-        // A schema that many operations share is faulty once, not once for each of them.
+        // A problem in a schema that several operations share is reported once.
         let about = pointer.starts_with("/paths").then(|| self.operation.clone()).flatten();
         if self.seen.insert((pointer.clone(), code, about, message.clone())) {
             let extra = match extra {
@@ -134,7 +134,7 @@ impl<'d> ConversionReport<'d> {
 
     pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         if self.suppressed > 0 {
-            let message = format!("{} more findings are not listed", self.suppressed);
+            let message = format!("{} more diagnostics are not listed", self.suppressed);
             self.diagnostics.push(Diagnostic {
                 severity: DiagnosticSeverity::Note,
                 pointer: String::new(),
@@ -148,13 +148,13 @@ impl<'d> ConversionReport<'d> {
     }
 }
 
-/// Data beside a finding's sentence.
+/// Additional data of a diagnostic.
 pub(super) enum DiagnosticData {
     None,
     Value(Value),
 }
 
-/// An object of the document that may have been somewhere else, and where it really is.
+/// A resolved object of the document and its actual location.
 #[derive(Debug, Clone)]
 pub(super) struct ResolvedObject<'d> {
     pub(super) members: &'d SpecObject,
@@ -163,7 +163,7 @@ pub(super) struct ResolvedObject<'d> {
 
 const MOST_HOPS: usize = 64;
 
-/// Follows `$ref`s to the object that is meant; what is no object, or is not there, is reported.
+/// Follows `$ref`s to an object. Reports a missing object or a value of another type.
 pub(super) fn resolve_object<'d>(
     document: &'d SpecDocument,
     report: &mut ConversionReport<'_>,
@@ -185,7 +185,7 @@ pub(super) fn resolve_object<'d>(
         let found = document.index.find(&document.parts, target.part, reference);
         let next = found.and_then(|next| {
             let value = document.parts.get(next.part).and_then(|part| part.value.pointer(&next.pointer));
-            value.map(|value| (next, value)).ok_or_else(|| "there is nothing at that place".to_owned())
+            value.map(|value| (next, value)).ok_or_else(|| "the target does not exist".to_owned())
         });
         match next {
             Ok((next, found)) => {

@@ -1,5 +1,5 @@
-//! Tools' names: from the operationId, else from method and path; unique, short enough for every client, and the same
-//! whatever order the document has its operations in.
+//! Tool names: from the operationId, else from method and path. They are unique, short enough for
+//! every client, and independent of the order of operations in the document.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use super::transliterate::transliterate;
 
-/// Clients refuse names over 64 characters, and put something of their own before them.
+/// Clients reject names over 64 characters and add prefixes of their own.
 pub(super) const LONGEST: usize = 60;
 
-/// What a name is made of.
+/// The parts of an operation that its name is derived from.
 #[derive(Debug)]
 pub(super) struct ToolNameInput<'a> {
     pub(super) id: Option<&'a str>,
@@ -23,13 +23,14 @@ pub(super) struct ToolNameInput<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct UniqueToolName {
     pub(super) text: String,
-    /// How many operations would have had the same name, this one included, where there are several.
+    /// The number of operations with the same initial name, including this one, if there are
+    /// several.
     pub(super) shared_by: Option<usize>,
 }
 
-/// A name for each operation, in the same order. Where several would have the same, each gets a suffix, so that which one
-/// comes first changes nothing: its method if that is another than those of the others, else the parameters of its path,
-/// else as much of its path as it takes.
+/// Returns a name for each operation, in the same order. If several have the same name, each gets a
+/// suffix, so that their order has no effect: its method if that is unique, else the parameters of
+/// its path, else as much of its path as needed.
 pub(super) fn unique_names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolName> {
     let plain: Vec<String> = operations.iter().map(base_name).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -49,11 +50,12 @@ pub(super) fn unique_names(operations: &[ToolNameInput<'_>]) -> Vec<UniqueToolNa
             settled[at] = Some(UniqueToolName { text, shared_by });
         }
     }
-    // Every operation is in one group.
+    // Every operation is in exactly one group.
     settled.into_iter().flatten().collect()
 }
 
-/// Names for operations that would have the same one. A suffix that two of them would get is given to neither.
+/// Names operations that have the same initial name. A suffix that two of them share is used for
+/// neither.
 fn disambiguate(
     operations: &[ToolNameInput<'_>],
     plain: &[String],
@@ -107,7 +109,7 @@ fn disambiguate(
     settled
 }
 
-/// What tells operations apart that would have the same name, the shortest first.
+/// Candidate suffixes that distinguish operations, shortest first.
 #[derive(Clone, Copy)]
 enum NameSuffix {
     Method,
@@ -118,7 +120,7 @@ enum NameSuffix {
 }
 
 impl NameSuffix {
-    /// `alone` says whether no other operation of the group has this method.
+    /// Returns the suffix. `alone` says whether no other operation of the group has this method.
     fn suffix(self, operation: &ToolNameInput<'_>, alone: bool) -> Option<String> {
         let method = snake_case(operation.method);
         let suffix = match self {
@@ -137,7 +139,7 @@ impl NameSuffix {
     }
 }
 
-/// The name that an operation has if no other has it.
+/// Returns the name of an operation if no other has it.
 fn base_name(operation: &ToolNameInput<'_>) -> String {
     let id = operation.id.unwrap_or_default();
     let word = snake_case(id);
@@ -147,14 +149,15 @@ fn base_name(operation: &ToolNameInput<'_>) -> String {
     let method = snake_case(operation.method);
     let path = path_words(operation.path);
     let plain = if path.is_empty() { format!("{method}_root") } else { format!("{method}_{path}") };
-    // What cannot be spelled is not there any more, and another path may be spelled the same.
+    // Characters that cannot be transliterated are dropped, so another path could get the same
+    // name.
     match transliterate(operation.path).lossy {
         true => format!("{}_{}", plain.trim_end_matches("_root"), short_hash(operation.path)),
         false => plain,
     }
 }
 
-/// `/pets/{petId}/toys` is `pets_by_pet_id_toys`.
+/// `/pets/{petId}/toys` becomes `pets_by_pet_id_toys`.
 fn path_words(path: &str) -> String {
     let mut words = Vec::new();
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
@@ -167,14 +170,14 @@ fn path_words(path: &str) -> String {
     words.join("_")
 }
 
-/// The last word of a path, with the parameter after it.
+/// Returns the last segment of a path with the parameter after it.
 fn path_end(path: &str) -> String {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let last_word = segments.iter().rposition(|segment| !segment.starts_with('{')).unwrap_or(0);
     path_words(&segments.get(last_word..).unwrap_or_default().join("/"))
 }
 
-/// `getHTTPStatus-v2` is `get_http_status_v2`.
+/// `getHTTPStatus-v2` becomes `get_http_status_v2`.
 pub(super) fn snake_case(text: &str) -> String {
     let characters: Vec<char> = transliterate(text).text.chars().collect();
     let mut out = String::with_capacity(text.len() + 8);
@@ -200,7 +203,7 @@ pub(super) fn snake_case(text: &str) -> String {
     out.trim_end_matches('_').to_owned()
 }
 
-/// A name that is too long keeps its start, and a hash of all of it.
+/// Shortens a long name to its start and a hash of the full name.
 pub(super) fn shorten(name: &str) -> String {
     if name.len() <= LONGEST {
         return name.to_owned();
@@ -210,7 +213,7 @@ pub(super) fn shorten(name: &str) -> String {
     format!("{}_{hash}", start.trim_end_matches('_'))
 }
 
-/// Eight hexadecimal digits.
+/// Returns eight hexadecimal digits.
 pub(super) fn short_hash(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes())[..4])
 }

@@ -1,4 +1,5 @@
-//! Parameters of an operation: found in two places, in any version's form, and described as properties.
+//! The parameters of an operation: collected from path and operation, in the form of any version,
+//! and converted to properties.
 
 use super::keyword_view::KeywordView;
 use super::keywords;
@@ -9,7 +10,7 @@ use crate::document::{ReferenceTarget, SpecNode, SpecObject};
 use crate::operation::{ArgumentLocation, ParameterStyle};
 use crate::request::is_reserved_header;
 
-/// A parameter as the document has it.
+/// A parameter of the document.
 #[derive(Debug)]
 pub(super) struct SpecParameter<'d> {
     pub(super) wire_name: String,
@@ -21,12 +22,12 @@ pub(super) struct SpecParameter<'d> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParameterKind {
     At(ArgumentLocation),
-    /// Swagger's body and forms.
+    /// The body and form fields of Swagger 2.0.
     Body,
     FormField,
 }
 
-/// How a parameter is written into the request.
+/// How a parameter is serialized into the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ParameterSerialization {
     pub(super) style: ParameterStyle,
@@ -36,7 +37,8 @@ pub(super) struct ParameterSerialization {
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// All parameters of an operation: its own, and those of its path that it does not repeat.
+    /// Returns all parameters of an operation: its own, and those of its path that it does not
+    /// override.
     pub(super) fn collect_parameters(
         &mut self,
         lists: [(&'d SpecObject, &ReferenceTarget); 2],
@@ -50,7 +52,7 @@ impl<'d> SchemaConverter<'d> {
                 Some(SpecNode::Array(list)) => list,
                 Some(other) => {
                     let message =
-                        format!("`parameters` is {}; it was left out", crate::document::describe_kind(other));
+                        format!("`parameters` is {}; ignored", crate::document::describe_kind(other));
                     self.report.warn(&here, "wrong-type", message);
                     continue;
                 }
@@ -65,7 +67,7 @@ impl<'d> SchemaConverter<'d> {
                     Some(before) => {
                         if before.target.pointer.starts_with(&target.pointer) && target.pointer.len() > 1 {
                             let message = format!(
-                                "the parameter `{}` is there twice; the last one counts",
+                                "duplicate parameter `{}`; the last one applies",
                                 parameter.wire_name
                             );
                             self.report.warn(&at, "duplicate-parameter", message);
@@ -87,7 +89,7 @@ impl<'d> SchemaConverter<'d> {
             Some(SpecNode::Number(name)) => name.to_string(),
             Some(SpecNode::Bool(name)) => name.to_string(),
             _ => {
-                self.report.warn(&here, "no-name", "a parameter has no name; it was left out");
+                self.report.warn(&here, "no-name", "a parameter has no name; ignored");
                 return None;
             }
         };
@@ -101,21 +103,20 @@ impl<'d> SchemaConverter<'d> {
             "body" => ParameterKind::Body,
             "formdata" | "form" => ParameterKind::FormField,
             other => {
-                let message =
-                    format!("the parameter `{name}` is in `{other}`, which is no place; it was left out");
+                let message = format!("the parameter `{name}` has the invalid location `{other}`; ignored");
                 self.report.warn(&here, "no-place", message);
                 return None;
             }
         };
         if kind == ParameterKind::At(ArgumentLocation::Header) && is_reserved_header(&name) {
-            let message = format!("the header `{name}` is not for a parameter to say; it was left out");
+            let message = format!("the header `{name}` cannot be a parameter; ignored");
             self.report.note(&here, "reserved-header", message);
             return None;
         }
         Some(SpecParameter { wire_name: name, kind, members: found.members, target: found.target })
     }
 
-    /// The property's schema and how the value is written.
+    /// Returns the schema of the property and how its value is serialized.
     pub(super) fn parameter_schema(
         &mut self,
         parameter: &SpecParameter<'d>,
@@ -165,7 +166,7 @@ impl<'d> SchemaConverter<'d> {
         (schema, ParameterSerialization { style, explode, allow_reserved, content: None })
     }
 
-    /// A parameter that is described by a media type: the first one counts.
+    /// Converts a parameter that is described by a media type. The first one applies.
     fn content_schema(
         &mut self,
         members: &'d SpecObject,
@@ -195,7 +196,7 @@ impl<'d> SchemaConverter<'d> {
             "pipes" => (ParameterStyle::PipeDelimited, false),
             "multi" => (ParameterStyle::Form, true),
             other => {
-                let message = format!("`{other}` is no collectionFormat; commas are used");
+                let message = format!("`{other}` is not a valid collectionFormat; using commas");
                 self.report.warn(&at.key("collectionFormat"), "unknown-style", message);
                 (default, false)
             }
@@ -214,7 +215,8 @@ impl<'d> SchemaConverter<'d> {
             Some(name) => match parse_style(name) {
                 Some(style) if is_style_allowed(style, place) => style,
                 _ => {
-                    let message = format!("`{name}` is no style for this place; the usual one is used");
+                    let message =
+                        format!("the style `{name}` is not valid for this location; using the default");
                     self.report.warn(&at.key("style"), "unknown-style", message);
                     default
                 }
@@ -251,7 +253,8 @@ fn is_style_allowed(style: ParameterStyle, place: ArgumentLocation) -> bool {
     }
 }
 
-/// A property's schema with the words and examples of its parameter, which say more than those of a shared schema.
+/// Adds the description and examples of a parameter to its schema. They are more specific than
+/// those of a shared schema.
 pub(super) fn with_parameter_docs<'d>(schema: SchemaNode<'d>, members: &'d SpecObject) -> SchemaNode<'d> {
     let mut words = SchemaFields::new();
     keywords::write_annotations(KeywordView::all(members), &[], &mut words);
@@ -260,7 +263,7 @@ pub(super) fn with_parameter_docs<'d>(schema: SchemaNode<'d>, members: &'d SpecO
     with_annotations(schema, words)
 }
 
-/// Words about a schema, beside it, or around it where it is a reference.
+/// Adds annotations to a schema, or wraps a schema that is a reference.
 pub(super) fn with_annotations<'d>(schema: SchemaNode<'d>, words: SchemaFields<'d>) -> SchemaNode<'d> {
     let mut out = match schema {
         SchemaNode::Object(schema) => schema,

@@ -1,4 +1,4 @@
-//! Finds the operations of a document, wherever its paths lead.
+//! Collects the operations of a document and follows the references of its paths.
 
 use crate::document::{SpecNode, SpecObject};
 
@@ -19,21 +19,20 @@ const METHODS: [(&str, Method); 9] = [
     ("query", Method::Query),
 ];
 
-/// What a path may have beside operations.
+/// Members of a path item that are not operations.
 const OTHERS: [&str; 7] =
     ["parameters", "servers", "summary", "description", "$ref", "additionalOperations", "security"];
 
 impl<'d> SchemaConverter<'d> {
-    /// Every operation in the order of the document. What is no operation is reported, webhooks and callbacks included:
-    /// those are calls that the server makes.
+    /// Returns every operation in document order. Everything else is reported, including webhooks
+    /// and callbacks, which are requests that the server sends.
     pub(super) fn collect_operations(&mut self) -> Vec<SpecOperation<'d>> {
         let mut sources = Vec::new();
         let top = SpecPath::new(0, "");
         let root = self.document.root();
         for key in ["webhooks", "x-webhooks"] {
             if let Some(webhooks) = root.get(key).and_then(SpecNode::as_object) {
-                let message =
-                    format!("{} webhooks are calls that the server makes; they are no tools", webhooks.len());
+                let message = format!("{} webhooks are requests sent by the server; skipped", webhooks.len());
                 self.report.note(&top.key(key), "webhooks", message);
             }
         }
@@ -43,7 +42,7 @@ impl<'d> SchemaConverter<'d> {
             None | Some(SpecNode::Null) => return sources,
             Some(other) => {
                 let message = format!(
-                    "`paths` is {}; there is no operation in it",
+                    "`paths` is {}; it contains no operations",
                     crate::document::describe_kind(other)
                 );
                 self.report.error(&here, "wrong-type", message);
@@ -56,11 +55,11 @@ impl<'d> SchemaConverter<'d> {
             }
             let at = here.key(path);
             let Some(found) = resolve_object(self.document, &mut self.report, value, &at, "a path") else {
-                self.report.error(&at, "left-out", "no operation of this path could be read");
+                self.report.error(&at, "left-out", "cannot read any operation of this path");
                 continue;
             };
             self.collect_path_operations(path, found.members, &found.target, &mut sources);
-            // Beside a reference a path may have operations of its own.
+            // A path item with a reference may also have operations of its own.
             if let Some(own) = value.as_object().filter(|own| own.contains_key("$ref")) {
                 self.collect_path_operations(path, own, &at.target(), &mut sources);
             }
@@ -90,7 +89,11 @@ impl<'d> SchemaConverter<'d> {
                             .bytes()
                             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte));
                         if name.is_empty() || !token {
-                            self.report.error(&here.key(name), "left-out", format!("`{name}` is no method"));
+                            self.report.error(
+                                &here.key(name),
+                                "left-out",
+                                format!("`{name}` is not a valid method"),
+                            );
                             continue;
                         }
                         self.collect_operation(
@@ -107,7 +110,7 @@ impl<'d> SchemaConverter<'d> {
                 None => self.report.warn(
                     &at.key(key),
                     "unknown-method",
-                    format!("`{key}` is no method; it was left out"),
+                    format!("`{key}` is not a valid method; ignored"),
                 ),
             }
         }
@@ -129,7 +132,7 @@ impl<'d> SchemaConverter<'d> {
                 self.report.note(
                     &at.key("callbacks"),
                     "callbacks",
-                    "callbacks are calls that the server makes; they are no tools",
+                    "callbacks are requests sent by the server; skipped",
                 );
             }
             let id = match members.get("operationId") {
@@ -139,7 +142,7 @@ impl<'d> SchemaConverter<'d> {
                     self.report.warn(
                         &at.key("operationId"),
                         "wrong-type",
-                        "the operationId is not a string; it was left out",
+                        "the operationId is not a string; ignored",
                     );
                     None
                 }
@@ -161,7 +164,7 @@ impl<'d> SchemaConverter<'d> {
                 });
             }
         } else {
-            self.report.error(at, "left-out", "this operation could not be read; it is no tool");
+            self.report.error(at, "left-out", "cannot read this operation; skipped");
         }
         self.report.operation = None;
     }

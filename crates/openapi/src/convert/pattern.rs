@@ -1,7 +1,7 @@
-//! Regular expressions that mean the same to everybody who may check a schema: JavaScript's, Python's and Rust's. Others are
-//! told to people instead.
+//! Regular expressions with the same meaning in every validator: JavaScript, Python and Rust. Other
+//! patterns become part of the description.
 
-/// The pattern as all can read it, or nothing if it cannot be put so.
+/// Returns a portable form of the pattern, or `None` if it has no portable form.
 pub(super) fn to_portable_pattern(pattern: &str) -> Option<String> {
     let pattern = strip_slashes(pattern);
     let mut scanner =
@@ -10,7 +10,7 @@ pub(super) fn to_portable_pattern(pattern: &str) -> Option<String> {
     (scanner.open == 0).then_some(scanner.out)
 }
 
-/// Some authors write `/^a$/`, as JavaScript does; without flags that is the same.
+/// Some authors write `/^a$/` as in JavaScript. Without flags, the slashes can be removed.
 fn strip_slashes(pattern: &str) -> &str {
     let inner = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
     inner.filter(|inner| inner.starts_with('^') && inner.ends_with('$')).unwrap_or(pattern)
@@ -21,7 +21,7 @@ struct Scanner {
     at: usize,
     out: String,
     open: usize,
-    /// Whether there is something that could be repeated.
+    /// Whether the previous element can be repeated.
     atom: bool,
 }
 
@@ -44,7 +44,7 @@ impl Scanner {
     }
 
     fn scan(&mut self) -> Option<()> {
-        // What a pattern may cost to compile is bounded by its length.
+        // Limiting the length bounds the cost of compiling a pattern.
         if self.rest.len() > 2_000 {
             return None;
         }
@@ -87,7 +87,7 @@ impl Scanner {
         Some(())
     }
 
-    /// What follows `(`; gives back whether the group as a whole can be repeated.
+    /// Reads what follows `(`. Returns whether the group can be repeated.
     fn scan_group(&mut self) -> Option<bool> {
         self.open += 1;
         self.atom = false;
@@ -102,7 +102,7 @@ impl Scanner {
                 return Some(false);
             }
         }
-        // A name is for programs that read the match, of which there are none here.
+        // Group names matter only to programs that read the match.
         if self.take("?P<") || (self.take("?<") && self.peek().is_some_and(|next| next != '=' && next != '!'))
         {
             while self.next()? != '>' {}
@@ -128,7 +128,7 @@ impl Scanner {
         Some(())
     }
 
-    /// `{2}`, `{2,}` or `{2,5}`; any other brace is one that is meant.
+    /// Reads `{2}`, `{2,}` or `{2,5}`. Any other brace is literal.
     fn scan_counted_quantifier(&mut self) -> Option<()> {
         let end = self.rest.iter().skip(self.at).position(|&next| next == '}');
         let inner: String = match end {
@@ -145,7 +145,7 @@ impl Scanner {
         let least_number: usize = least.parse().ok()?;
         let most_number =
             if inner.contains(',') && !most.is_empty() { most.parse().ok()? } else { least_number };
-        // Larger counts make some engines refuse the pattern for its size.
+        // Some engines reject patterns with larger counts because of their size.
         if !self.atom || least_number > most_number || most_number > 1_000 {
             return None;
         }
@@ -170,7 +170,7 @@ impl Scanner {
         loop {
             let next = self.next()?;
             if next == ']' {
-                // JavaScript has empty classes, the others take the bracket for a member.
+                // JavaScript has empty classes. The other engines read the bracket as a member.
                 if self.at == start + 1 {
                     return None;
                 }
@@ -200,7 +200,7 @@ impl Scanner {
             }
         }
         self.out.push(']');
-        // Rust's engine has operations on sets, Python's warns of them.
+        // Rust's engine supports set operations. Python warns about them.
         if ["&&", "~~", "||"].iter().any(|operator| self.out.contains(operator)) {
             return None;
         }
@@ -226,7 +226,7 @@ impl Scanner {
         })
     }
 
-    /// The character behind `\xhh` or `\uhhhh`.
+    /// Returns the character of `\xhh` or `\uhhhh`.
     fn scan_code_point(&mut self, kind: char) -> Option<char> {
         let length = if kind == 'x' { 2 } else { 4 };
         let digits: String = self.rest.get(self.at..self.at + length)?.iter().collect();
@@ -258,7 +258,7 @@ impl Scanner {
     }
 }
 
-/// What a class is made of.
+/// The contents of a class.
 #[derive(Clone, Copy)]
 enum Member {
     One(char),

@@ -1,5 +1,5 @@
-//! Cuts a schema down to its budget. What does not fit is left out breadth first, so that what is near the root stays, and
-//! the schema only ever allows more than it did.
+//! Prunes a schema to its budget. Parts are kept breadth first, so that those near the root stay.
+//! The result accepts every value that the full schema accepts.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use super::flatten::{FlatSchema, MAPS, Subschema, SubschemaPosition};
 use super::schema::{SchemaConverter, SchemaDirection};
 use super::schema_node::{SchemaFields, SchemaNode};
 
-const COMMENT: &str = "Parts of this schema were left out to keep it small; they allow anything.";
+const COMMENT: &str = "Parts of this schema were omitted to limit its size; they accept any value.";
 
 impl<'d> SchemaConverter<'d> {
-    /// Takes in schema after schema, nearest first, until the budget is used up.
+    /// Keeps subschemas, nearest first, until the budget is used up.
     pub(super) fn prune_to_budget(
         &mut self,
         root: &SchemaNode<'d>,
@@ -85,7 +85,7 @@ enum PrunedParent {
     Definition(String),
 }
 
-/// What was taken in.
+/// The subschemas that are kept.
 #[derive(Default)]
 struct PrunedTree<'d> {
     nodes: Vec<PrunedNode<'d>>,
@@ -98,7 +98,7 @@ struct PrunedNode<'d> {
     split: Rc<FlatSchema<'d>>,
     number: usize,
     under: PrunedParent,
-    /// Those of the part's places that were taken in.
+    /// The nodes of the kept children, by position.
     below: Vec<Option<usize>>,
 }
 
@@ -107,7 +107,7 @@ impl<'d> PrunedNode<'d> {
         self.split.part(self.number)
     }
 
-    /// The places of the part, and what was taken in there.
+    /// Returns the positions of the part and the nodes that are kept there.
     fn positions(&self) -> impl Iterator<Item = (&SubschemaPosition<'d>, Option<usize>)> {
         let slots = self.part().into_iter().flat_map(|part| &part.below).map(|(slot, _)| slot);
         slots.zip(self.below.iter().copied())
@@ -115,7 +115,7 @@ impl<'d> PrunedNode<'d> {
 }
 
 impl PrunedTree<'_> {
-    /// The way to a place, from the root or from the definition that it is in.
+    /// Returns the path to a position, from the root or from its definition.
     fn label(&self, under: &PrunedParent) -> String {
         let (mut steps, mut here) = (Vec::new(), under);
         loop {
@@ -138,7 +138,7 @@ impl PrunedTree<'_> {
     }
 }
 
-/// A schema as far as it was taken in; what was not allows anything.
+/// Serializes the kept part of a schema. Omitted parts accept any value.
 struct PrunedSchema<'t, 'd> {
     tree: &'t PrunedTree<'d>,
     node: Option<usize>,
@@ -149,7 +149,7 @@ impl<'t, 'd> PrunedSchema<'t, 'd> {
         PrunedSchema { tree: self.tree, node }
     }
 
-    /// What was taken in here, unless it only refers to a definition that was not.
+    /// Returns the kept node, unless it only refers to a definition that was omitted.
     fn node(&self) -> Option<(&'t PrunedNode<'d>, &'t Subschema<'d>)> {
         let node = self.tree.nodes.get(self.node?)?;
         let part = node.part()?;
@@ -208,7 +208,7 @@ impl Serialize for Branches<'_, '_, '_> {
     }
 }
 
-/// Schemas by name, such as those of `properties`; `lists` are those of them that are none.
+/// Schemas by name, such as those of `properties`. `lists` holds the entries that are not schemas.
 struct Entries<'a, 't, 'd> {
     schema: &'a PrunedSchema<'t, 'd>,
     node: &'t PrunedNode<'d>,

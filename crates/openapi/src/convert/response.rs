@@ -1,4 +1,5 @@
-//! What an operation answers: all of its good responses, as one schema whose root is an object.
+//! The output of an operation: all of its successful responses, as one schema with an object at its
+//! root.
 
 use super::body::rank_media_type;
 use super::interner::{SchemaId, value_at};
@@ -8,7 +9,7 @@ use super::schema_node::{SchemaFields, SchemaNode, fields, object};
 use crate::document::{ReferenceTarget, SpecNode, SpecObject};
 use crate::operation::{BodyEncoding, Method, ResponseRule, ResultWrapping};
 
-/// The schema of an answer, before it is packed.
+/// The schema of a response, before it is bundled.
 #[derive(Debug)]
 pub(super) struct ResponseSchema<'d> {
     pub(super) root: SchemaFields<'d>,
@@ -17,20 +18,20 @@ pub(super) struct ResponseSchema<'d> {
     pub(super) rules: Vec<ResponseRule>,
 }
 
-/// What the good responses of an operation may answer.
+/// What the successful responses of an operation may contain.
 #[derive(Debug, Default)]
 struct SuccessResponses {
-    /// The schemas of bodies that are JSON, each once.
+    /// The schemas of JSON bodies, without duplicates.
     json: Vec<ReferenceTarget>,
     rules: Vec<ResponseRule>,
-    /// Whether a body may be something else than JSON.
+    /// Whether a body may have another type than JSON.
     other: bool,
-    /// Whether there may be no body, or one that is JSON of any kind.
+    /// Whether the body may be absent or any JSON value.
     unknown: bool,
 }
 
 impl<'d> SchemaConverter<'d> {
-    /// All responses of an operation, each followed to where it really is.
+    /// Returns all responses of an operation, with references resolved.
     pub(super) fn responses(
         &mut self,
         operation: &'d SpecObject,
@@ -54,16 +55,16 @@ impl<'d> SchemaConverter<'d> {
                 .collect(),
             None | Some(SpecNode::Null) => Vec::new(),
             Some(other) => {
-                let message =
-                    format!("`responses` is {}; they were left out", crate::document::describe_kind(other));
+                let message = format!("`responses` is {}; ignored", crate::document::describe_kind(other));
                 self.report.warn(&here, "wrong-type", message);
                 Vec::new()
             }
         }
     }
 
-    /// A schema that allows every good response. There is none where one of them has no body, or may be any JSON: clients
-    /// refuse a result without structured content if its tool declares a schema.
+    /// Returns a schema that accepts every successful response. Returns `None` if one of them has
+    /// no body or may be any JSON value: clients reject a result without structured content if its
+    /// tool declares a schema.
     pub(super) fn response_schema(
         &mut self,
         method: &Method,
@@ -89,7 +90,7 @@ impl<'d> SchemaConverter<'d> {
         Some(ResponseSchema { root: whole, needs, wrapping, rules: successes.rules })
     }
 
-    /// A schema that no object can break, for operations that describe an answer in JSON.
+    /// Returns a schema that accepts any object, for operations with a JSON response.
     pub(super) fn lenient_response_schema(
         &mut self,
         method: &Method,
@@ -123,7 +124,7 @@ impl<'d> SchemaConverter<'d> {
         let mut found = SuccessResponses { unknown: *method == Method::Head, ..SuccessResponses::default() };
         for (status, response) in good {
             let bodies = body_kinds(response, produces);
-            // These two have no body, whatever the document says.
+            // These statuses never have a body, whatever the document says.
             found.unknown |= bodies.is_empty() || matches!(*status, "204" | "205");
             for body in bodies {
                 match body {
@@ -151,8 +152,8 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    /// A schema for several kinds of answers. Where all that are JSON are objects they stay as they are, and text stands
-    /// in `{"result": …}` beside them; else everything does.
+    /// Combines several kinds of responses. If all JSON responses are objects, they stay unchanged,
+    /// and only text is wrapped in `{"result": …}`. Otherwise everything is wrapped.
     fn any_of_schema(
         &mut self,
         targets: &[ReferenceTarget],
@@ -170,7 +171,8 @@ impl<'d> SchemaConverter<'d> {
             }
             branches.push(converted);
         }
-        // A text as it came; of bytes there is nothing to say here, they are a block of content.
+        // Text is the result itself. Bytes are returned as a content block, so the schema cannot
+        // describe them.
         let not_json = object([("type", SchemaNode::texts(["string", "null"]))]);
         if objects {
             if other {
@@ -195,12 +197,13 @@ impl<'d> SchemaConverter<'d> {
         ))
     }
 
-    /// The schema with an object at its root: as it is, or as the one property of such an object.
+    /// Returns a schema with an object at its root: the schema itself, or an object with the schema
+    /// as its only property.
     fn object_root_schema(&mut self, target: &ReferenceTarget) -> Option<(SchemaFields<'d>, ResultWrapping)> {
         let value = value_at(self.document, target)?;
         if self.is_object(value, target.part, 16) {
             let converted = match value.get("$ref").and_then(SpecNode::as_str) {
-                // A root that is a reference would not be an object at first sight.
+                // Clients expect `type: object` at the root, which a reference does not have.
                 Some(reference) if value.as_object().is_some_and(|members| members.len() == 1) => {
                     let key = self.interner.look_up(self.document, target.part, reference).ok()?;
                     let piece = self.converted_schema(key, SchemaDirection::Output);
@@ -232,7 +235,7 @@ impl<'d> SchemaConverter<'d> {
         ))
     }
 
-    /// Whether every value that a schema allows is an object.
+    /// Whether a schema accepts only objects.
     fn is_object(&mut self, value: &SpecNode, part: usize, hops: usize) -> bool {
         let Some(members) = value.as_object() else { return false };
         let nullable =
@@ -274,20 +277,20 @@ pub(super) fn is_success_status(status: &str) -> bool {
     status.starts_with('2') && status.len() == 3
 }
 
-/// 200 before 201 before the others, and `2XX` last.
+/// Orders statuses: 200, 201, the others, then `2XX`.
 fn status_sort_key(status: &str) -> u16 {
     status.parse().unwrap_or(300)
 }
 
 /// One kind of body that a response may have.
 enum ResponseBodyKind {
-    /// JSON by the schema at this place.
+    /// JSON with the schema at this location.
     Json(ReferenceTarget),
     AnyJson,
     Other,
 }
 
-/// The bodies that a response may have; none where it has no body.
+/// Returns the bodies that a response may have. Empty if it has none.
 fn body_kinds(response: &ResolvedObject<'_>, produces: &[String]) -> Vec<ResponseBodyKind> {
     let at = SpecPath::from_target(&response.target);
     if let Some(schema) = response.members.get("schema") {
@@ -318,7 +321,7 @@ fn is_json(media_type: &str) -> bool {
     matches!(rank_media_type(media_type), (0..=2, Some(BodyEncoding::Json)))
 }
 
-/// What to ask for: JSON first, then the rest in the document's order.
+/// Returns the media types for `Accept`: JSON first, then the others in document order.
 pub(super) fn accepted_media_types(
     responses: &[(&str, ResolvedObject<'_>)],
     produces: &[String],
@@ -337,7 +340,7 @@ pub(super) fn accepted_media_types(
     found
 }
 
-/// A schema that no object can break.
+/// A schema that accepts any object.
 fn any_object<'d>() -> SchemaFields<'d> {
     fields([("$schema", super::DRAFT.into()), ("type", "object".into())])
 }

@@ -1,5 +1,6 @@
-//! Schemas of any OpenAPI version to Draft 07. What Draft 07 has no keyword for is said another way, or in words; what is
-//! wrong is left out and reported; nothing here fails.
+//! Converts schemas of any OpenAPI version to Draft 07. Keywords that Draft 07 lacks are expressed
+//! in another way or in the description. Invalid parts are dropped and reported. The conversion
+//! never fails.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,35 +14,35 @@ use super::location::{ConversionReport, SpecPath};
 use super::schema_node::{SchemaFields, SchemaNode, fields, object, type_schema};
 use crate::document::{SpecDocument, SpecNode};
 
-/// What a schema describes: a request leaves out what is `readOnly`, an answer what is `writeOnly`.
+/// The direction of a schema: requests drop `readOnly` properties, responses drop `writeOnly` ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum SchemaDirection {
     Input = 0,
     Output = 1,
 }
 
-/// Steps into one schema before it is cut: many readers of JSON, ours included, refuse more than 128 levels, and nullable
-/// compositions take twice as many as they had.
+/// Maximum depth of a schema. Many JSON parsers, including ours, reject more than 128 levels, and
+/// nullable compositions double the depth.
 const DEEPEST: usize = 44;
 
-/// Converts schemas of one document.
+/// Converts the schemas of one document.
 #[derive(Debug)]
 pub(super) struct SchemaConverter<'d> {
     pub(super) document: &'d SpecDocument,
     pub(super) report: ConversionReport<'d>,
     pub(super) interner: SchemaInterner<'d>,
-    /// What the schema that is being converted refers to.
+    /// The definitions that the current schema refers to.
     pub(super) needs: Vec<SchemaId>,
-    /// The definition that is being converted, while it speaks about its own value.
+    /// The definition that is being converted, while its own value is described.
     pub(super) own: Option<SchemaId>,
-    /// Properties of the value that the schema at hand is about, which do not go this way.
+    /// Hidden properties of the value that the current schema describes.
     pub(super) hidden: HashSet<&'d str>,
-    /// Whether the value that the schema at hand is about is a multipart body, whose members may be files.
+    /// Whether the current schema describes a multipart body, whose members may be files.
     pub(super) parts: bool,
-    /// Definitions that are being written out where they stand, the outermost first.
+    /// The definitions that are being inlined, outermost first.
     pub(super) inlined: Vec<SchemaId>,
     pub(super) hidden_cache: HashMap<(SchemaId, SchemaDirection), Rc<HiddenProperties<'d>>>,
-    /// The keywords beside `$ref` that count.
+    /// Which keywords next to `$ref` apply.
     ref_siblings: RefSiblings,
 }
 
@@ -74,7 +75,7 @@ impl<'d> SchemaConverter<'d> {
         done
     }
 
-    /// A schema about another value than the one around it, such as a property.
+    /// Converts a schema that describes another value than its parent, such as a property.
     pub(super) fn convert_child_schema(
         &mut self,
         value: &'d SpecNode,
@@ -84,7 +85,7 @@ impl<'d> SchemaConverter<'d> {
         self.in_child_scope(|schemas| schemas.convert_schema(value, at, direction))
     }
 
-    /// Swagger has a parameter's schema in the parameter itself.
+    /// Converts the schema of a Swagger parameter, whose keywords are in the parameter itself.
     pub(super) fn convert_inline_schema(
         &mut self,
         parameter: KeywordView<'d>,
@@ -116,7 +117,7 @@ impl<'d> SchemaConverter<'d> {
             SpecNode::Bool(false) => object([("not", SchemaNode::anything())]),
             other => {
                 let message =
-                    format!("a schema is {}; it allows anything", crate::document::describe_kind(other));
+                    format!("a schema is {}; accepting any value", crate::document::describe_kind(other));
                 self.report.warn(at, "wrong-type", message);
                 SchemaNode::anything()
             }
@@ -145,7 +146,7 @@ impl<'d> SchemaConverter<'d> {
     }
 
     fn warn_too_deep(&mut self, at: &SpecPath<'_>) -> SchemaNode<'d> {
-        self.report.warn(at, "too-deep", "this is nested too deeply for most readers; it allows anything");
+        self.report.warn(at, "too-deep", "the schema is nested too deeply; accepting any value");
         SchemaNode::anything()
     }
 
@@ -159,8 +160,7 @@ impl<'d> SchemaConverter<'d> {
         let mut base = SchemaFields::new();
         match self.interner.look_up(self.document, at.part, reference) {
             Ok(key) if self.own.is_some_and(|own| self.is_reference_cycle(key, own)) => {
-                let message =
-                    format!("`{reference}` leads back to this very schema; here it allows anything");
+                let message = format!("`{reference}` refers back to this schema; accepting any value");
                 self.report.warn(at, "schema-cycle", message);
             }
             Ok(key) => match self.inline_definition(key, at, direction) {
@@ -171,11 +171,11 @@ impl<'d> SchemaConverter<'d> {
                 }
             },
             Err(ReferenceError::Dangling(reason)) => {
-                let message = format!("`{reference}`: {reason}; it allows anything");
+                let message = format!("`{reference}`: {reason}; accepting any value");
                 self.report.warn(at, "dangling-reference", message);
             }
             Err(ReferenceError::Cycle) => {
-                let message = format!("`{reference}` leads back to itself; it allows anything");
+                let message = format!("`{reference}` refers to itself; accepting any value");
                 self.report.warn(at, "reference-cycle", message);
             }
         }
@@ -191,7 +191,7 @@ impl<'d> SchemaConverter<'d> {
             return SchemaNode::Object(base);
         }
         if !base.is_empty() {
-            // Draft 07 looks at nothing beside `$ref`.
+            // Draft 07 ignores keywords next to `$ref`.
             let mut all = vec![SchemaNode::Object(base)];
             if let Some(SchemaNode::List(more)) = out.swap_remove("allOf") {
                 all.extend(more);
@@ -225,7 +225,7 @@ impl<'d> SchemaConverter<'d> {
         if kinds.file {
             body.put("contentEncoding", "base64");
         }
-        // A schema without a type is nullable in that null is one more thing that it may be.
+        // A schema without a type becomes nullable by adding null as an alternative.
         if kinds.nullable && kinds.names.is_empty() && composed {
             body = fields([("anyOf", vec![SchemaNode::Object(body), type_schema("null")].into())]);
         }

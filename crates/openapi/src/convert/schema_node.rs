@@ -1,5 +1,5 @@
-//! A schema of Draft 07 while it is put together. Its texts, and the data in it, are those of the document wherever that
-//! has them: they are written out once, and copied nowhere before.
+//! A Draft 07 schema under construction. It borrows texts and data from the document and copies
+//! them only when it is serialized.
 
 use std::borrow::Cow;
 
@@ -17,26 +17,26 @@ pub(super) enum SchemaNode<'d> {
     Text(Cow<'d, str>),
     List(Vec<SchemaNode<'d>>),
     Object(SchemaFields<'d>),
-    /// A list or an object of the document that is no schema, such as a default.
+    /// An array or object of the document that is not a schema, such as a default.
     Data(&'d SpecNode),
 }
 
-/// The members of a schema, or of another object in it.
+/// The members of a schema or of another object.
 pub(super) type SchemaFields<'d> = OrderedMap<Cow<'d, str>, SchemaNode<'d>>;
 
 impl<'d> OrderedMap<Cow<'d, str>, SchemaNode<'d>> {
-    /// Puts a member in, instead of what has its name.
+    /// Inserts a member and replaces an existing one.
     pub(super) fn put(&mut self, key: impl Into<Cow<'d, str>>, value: impl Into<SchemaNode<'d>>) {
         self.insert(key.into(), value.into());
     }
 
-    /// The text of a member, if it is one.
+    /// Returns a member if it is text.
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         self.get(key).and_then(SchemaNode::as_str)
     }
 }
 
-/// An object of these members.
+/// Creates an object with these members.
 pub(super) fn object<'d, const N: usize>(members: [(&'static str, SchemaNode<'d>); N]) -> SchemaNode<'d> {
     SchemaNode::Object(fields(members))
 }
@@ -45,18 +45,18 @@ pub(super) fn fields<'d, const N: usize>(members: [(&'static str, SchemaNode<'d>
     members.into_iter().map(|(key, value)| (Cow::Borrowed(key), value)).collect()
 }
 
-/// A schema of one type, and nothing else.
+/// Creates a schema that contains only a type.
 pub(super) fn type_schema<'d>(kind: &'static str) -> SchemaNode<'d> {
     object([("type", kind.into())])
 }
 
 impl<'d> SchemaNode<'d> {
-    /// The schema that allows anything.
+    /// Creates the schema that accepts any value.
     pub(super) fn anything() -> Self {
         Self::Object(SchemaFields::new())
     }
 
-    /// Data of the document, as it stands there.
+    /// Wraps data of the document.
     pub(super) fn from_data(node: &'d SpecNode) -> Self {
         match node {
             SpecNode::Null => Self::Null,
@@ -79,12 +79,12 @@ impl<'d> SchemaNode<'d> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Whether this is the schema that allows anything.
+    /// Whether this schema accepts any value.
     pub(super) fn is_anything(&self) -> bool {
         self.as_object().is_some_and(SchemaFields::is_empty)
     }
 
-    /// As text.
+    /// Serializes the node.
     pub(super) fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
@@ -152,20 +152,20 @@ impl<'d> From<SchemaFields<'d>> for SchemaNode<'d> {
     }
 }
 
-/// Whether a value takes at most so many bytes as text; looks no further than that.
+/// Whether a value takes at most this many bytes as JSON. Stops counting at the limit.
 pub(super) fn fits_json_size(value: &impl Serialize, most: usize) -> bool {
     serde_json::to_writer(ByteCounter { left: most }, value).is_ok()
 }
 
-/// How many bytes a value takes as text.
+/// Returns the size of a value as JSON, in bytes.
 pub(super) fn json_size(value: &impl Serialize) -> usize {
     let mut scales = ByteCounter { left: usize::MAX };
-    // What cannot be written weighs as much as was written before: nothing here fails to be.
+    // Serialization cannot fail here. If it did, the bytes written so far would count.
     let _ = serde_json::to_writer(&mut scales, value);
     usize::MAX - scales.left
 }
 
-/// Takes in texts to count them.
+/// A writer that only counts bytes.
 struct ByteCounter {
     left: usize,
 }

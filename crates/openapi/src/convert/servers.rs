@@ -1,4 +1,4 @@
-//! Where the operations are, and what has to be shown there.
+//! Server URLs and security requirements of operations.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ fn text<'a>(value: &'a SpecObject, key: &str) -> &'a str {
 }
 
 impl SchemaConverter<'_> {
-    /// The nearest list of servers; Swagger has only one place for them.
+    /// Returns the most specific list of servers. Swagger has only one.
     pub(super) fn servers(&mut self, owners: [(&SpecObject, &SpecPath<'_>); 3]) -> Vec<ServerUrl> {
         for (owner, at) in owners {
             let Some(servers) = owner.get("servers") else { continue };
             let here = at.key("servers");
             let SpecNode::Array(servers) = servers else {
-                self.report.warn(&here, "wrong-type", "`servers` is not a list; it was left out");
+                self.report.warn(&here, "wrong-type", "`servers` is not an array; ignored");
                 continue;
             };
             let found: Vec<ServerUrl> = servers
@@ -42,7 +42,7 @@ impl SchemaConverter<'_> {
 
     fn read_server(&mut self, server: &SpecNode, at: &SpecPath<'_>) -> Option<ServerUrl> {
         let Some(template) = server.get("url").and_then(SpecNode::as_str) else {
-            self.report.warn(at, "no-url", "a server has no `url`; it was left out");
+            self.report.warn(at, "no-url", "a server has no `url`; ignored");
             return None;
         };
         let mut variables = BTreeMap::new();
@@ -73,14 +73,14 @@ impl SchemaConverter<'_> {
                 self.report.warn(
                     at,
                     "no-default",
-                    format!("the variable `{name}` of a server is not described"),
+                    format!("the variable `{name}` of a server is not defined"),
                 );
             }
         }
         Some(ServerUrl { template: template.trim().to_owned(), variables })
     }
 
-    /// What an operation needs: its own list, else the document's.
+    /// Returns the security requirements of an operation: its own list, else the document's.
     pub(super) fn security(
         &mut self,
         owners: [(&SpecObject, &SpecPath<'_>); 2],
@@ -90,7 +90,7 @@ impl SchemaConverter<'_> {
             let Some(security) = owner.get("security") else { continue };
             let here = at.key("security");
             let SpecNode::Array(choices) = security else {
-                self.report.warn(&here, "wrong-type", "`security` is not a list; it was left out");
+                self.report.warn(&here, "wrong-type", "`security` is not an array; ignored");
                 continue;
             };
             let mut found = Vec::new();
@@ -99,14 +99,14 @@ impl SchemaConverter<'_> {
                     self.report.warn(
                         &here.index(n),
                         "wrong-type",
-                        "a requirement is not an object; it was left out",
+                        "a security requirement is not an object; ignored",
                     );
                     continue;
                 };
                 let mut all = Vec::new();
                 for (scheme, scopes) in choice.iter() {
                     if !schemes.iter().any(|known| known.name == *scheme) {
-                        let message = format!("there is no security scheme `{scheme}`");
+                        let message = format!("the security scheme `{scheme}` is not defined");
                         self.report.warn(&here.index(n), "unknown-scheme", message);
                     }
                     let scopes = scopes.as_array().into_iter().flatten().filter_map(SpecNode::as_str);
@@ -122,7 +122,7 @@ impl SchemaConverter<'_> {
         Vec::new()
     }
 
-    /// The document's security schemes.
+    /// Returns the security schemes of the document.
     pub(super) fn security_schemes(&mut self) -> Vec<SecurityScheme> {
         let document = self.document;
         let places = ["/securityDefinitions", "/components/securitySchemes"];
@@ -153,7 +153,7 @@ impl SchemaConverter<'_> {
                     "header" => ArgumentLocation::Header,
                     other => {
                         let message =
-                            format!("the key is in `{other}`, which is no place; a header is assumed");
+                            format!("the API key has the invalid location `{other}`; assuming a header");
                         self.report.warn(at, "no-place", message);
                         ArgumentLocation::Header
                     }
@@ -171,7 +171,7 @@ impl SchemaConverter<'_> {
                 self.report.note(
                     at,
                     "unknown-scheme",
-                    format!("`{other}` is a kind of security that is not known here"),
+                    format!("the security scheme type `{other}` is not supported"),
                 );
                 SecuritySchemeKind::Other { kind: other.to_owned() }
             }
@@ -191,12 +191,12 @@ fn fixed_server(template: &str) -> ServerUrl {
     ServerUrl { template: template.to_owned(), variables: BTreeMap::new() }
 }
 
-/// A scalar as it stands in an address.
+/// Formats a scalar for use in a URL.
 fn scalar_text(value: &SpecNode) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// One server for each scheme, the safer one first.
+/// Returns one server for each scheme, https first.
 fn swagger_servers(root: &SpecObject) -> Vec<ServerUrl> {
     let base = root.get("basePath").and_then(SpecNode::as_str).unwrap_or_default().trim_end_matches('/');
     let base = if base.is_empty() || base.starts_with('/') { base.to_owned() } else { format!("/{base}") };

@@ -1,4 +1,5 @@
-//! One operation of a document to one tool: its properties get names, and its schemas are put together.
+//! Converts one operation of a document into a tool: names its properties and assembles its
+//! schemas.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::operation::{
     SecurityScheme, SecuritySchemeKind,
 };
 
-/// An operation as the document has it.
+/// An operation of the document.
 #[derive(Debug)]
 pub(super) struct SpecOperation<'d> {
     pub(super) method: Method,
@@ -41,7 +42,7 @@ impl SpecOperation<'_> {
     }
 }
 
-/// A property of the input schema on its way there.
+/// A property of the input schema under construction.
 struct Property<'d> {
     preferred_name: String,
     place: ArgumentLocation,
@@ -76,7 +77,7 @@ impl<'d> SchemaConverter<'d> {
             None => self.swagger_body(&parameters, &consumes),
         };
         if body.is_some() && matches!(source.method, Method::Get | Method::Head) {
-            self.report.note(&at, "odd-body", "this method has a body, which some servers do not read");
+            self.report.note(&at, "odd-body", "this method has a body, which some servers ignore");
         }
         self.needs.clear();
         let keys = credential_parameters(&security, schemes);
@@ -115,7 +116,7 @@ impl<'d> SchemaConverter<'d> {
             .iter()
             .any(|(status, _)| is_success_status(status) || *status == "default" || status.starts_with('3'))
         {
-            self.report.note(&at, "no-good-response", "no good response is described");
+            self.report.note(&at, "no-good-response", "no successful response is described");
         }
 
         let described = settings.override_for(source, &name, &settings.descriptions).map(str::to_owned);
@@ -164,12 +165,12 @@ impl<'d> SchemaConverter<'d> {
         let at = SpecPath::from_target(&target);
         if keys.iter().any(|(key_place, key)| *key_place == place && key.eq_ignore_ascii_case(name)) {
             let message =
-                format!("`{name}` is a credential; it comes from the configuration, not from an argument");
+                format!("`{name}` is a credential; it is read from the configuration and is not an argument");
             self.report.note(&at, "credential", message);
             return;
         }
         if place == ArgumentLocation::Path && !source.path.contains(&format!("{{{name}}}")) {
-            let message = format!("the path has no `{{{name}}}`; the parameter was left out");
+            let message = format!("the path has no `{{{name}}}`; parameter ignored");
             self.report.warn(&at, "not-in-path", message);
             return;
         }
@@ -177,7 +178,7 @@ impl<'d> SchemaConverter<'d> {
         let required = place == ArgumentLocation::Path
             || parameter.members.get("required") == Some(&SpecNode::Bool(true));
         let mut schema = with_parameter_docs(schema, parameter.members);
-        // Without it the path would be another one, so an empty text is refused; the schema says so.
+        // An empty value would change the path, so the schema rejects empty strings.
         if let SchemaNode::Object(members) = &mut schema
             && place == ArgumentLocation::Path
             && members.text("type") == Some("string")
@@ -196,7 +197,7 @@ impl<'d> SchemaConverter<'d> {
         });
     }
 
-    /// Parts of the path that no parameter describes are texts.
+    /// Adds string properties for parts of the path that no parameter describes.
     fn add_undeclared_parameters(&mut self, source: &SpecOperation<'_>, properties: &mut Vec<Property<'d>>) {
         for name in
             source.path.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name))
@@ -207,7 +208,7 @@ impl<'d> SchemaConverter<'d> {
             if name.is_empty() || properties.iter().any(known) {
                 continue;
             }
-            let message = format!("no parameter describes `{{{name}}}`; it is a text here");
+            let message = format!("no parameter describes `{{{name}}}`; treated as a string");
             self.report.warn(&SpecPath::from_target(&source.target), "undeclared-parameter", message);
             properties.push(Property {
                 preferred_name: property_name(name),
@@ -220,14 +221,14 @@ impl<'d> SchemaConverter<'d> {
         }
     }
 
-    /// Names for all properties, the table of arguments, and the input schema.
+    /// Names all properties and builds the argument mapping and the input schema.
     fn assemble_input(
         &mut self,
         mut properties: Vec<Property<'d>>,
         body: Option<BodyPlan<'d>>,
         at: &SpecPath<'_>,
     ) -> (Vec<Argument>, Option<OperationBody>, SchemaFields<'d>) {
-        // Names are given out in this order, whatever the order of the document.
+        // Names are assigned in this order, whatever the order in the document.
         properties.sort_by_key(|property| match property.place {
             ArgumentLocation::Path => 0,
             ArgumentLocation::Query => 1,
@@ -251,8 +252,10 @@ impl<'d> SchemaConverter<'d> {
                     name = format!("{plain}_{n}");
                     n += 1;
                 }
-                let message =
-                    format!("`{}` is there more than once; this one is `{name}`", property.preferred_name);
+                let message = format!(
+                    "several parameters are named `{}`; this one becomes `{name}`",
+                    property.preferred_name
+                );
                 self.report.note(at, "name-clash", message);
             }
             taken.insert(name.clone());
@@ -330,7 +333,7 @@ impl<'d> SchemaConverter<'d> {
         let more = if elided.len() > 5 { ", …" } else { "" };
         let count = elided.len();
         let message = format!(
-            "the {which} schema is over its budget; {count} parts were left out: {}{more}",
+            "the {which} schema exceeds its size limit; {count} parts were omitted: {}{more}",
             shown.join(", ")
         );
         let list: Vec<&String> = elided.iter().take(100).collect();
@@ -341,7 +344,7 @@ impl<'d> SchemaConverter<'d> {
 }
 
 impl ConvertSettings {
-    /// What the settings say about an operation, by its id, its method and path, or its name.
+    /// Returns the setting for an operation, by its id, its method and path, or its name.
     pub(super) fn override_for<'a>(
         &self,
         source: &SpecOperation<'_>,
@@ -373,7 +376,7 @@ fn location_suffix(place: ArgumentLocation) -> &'static str {
     }
 }
 
-/// The headers, cookies and query parameters that credentials go into.
+/// Returns the headers, cookies and query parameters that carry credentials.
 fn credential_parameters<'s>(
     security: &[Vec<crate::operation::SecurityRequirement>],
     schemes: &'s [SecurityScheme],
@@ -387,7 +390,7 @@ fn credential_parameters<'s>(
     .collect()
 }
 
-/// A name that every model provider takes for a property.
+/// Returns a property name that every model provider accepts.
 fn property_name(wire_name: &str) -> String {
     let fine = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
     if wire_name.chars().all(fine) && wire_name.len() <= 64 {
@@ -412,7 +415,7 @@ fn property_name(wire_name: &str) -> String {
     }
 }
 
-/// A property whose name in the document is in another script says that name.
+/// Adds the original name to the description of a property whose name was transliterated.
 fn with_wire_name_title<'d>(schema: SchemaNode<'d>, wire_name: &str) -> SchemaNode<'d> {
     let says = schema.as_object().is_some_and(|members| members.contains_key("title"));
     if wire_name.is_ascii() || says {
@@ -421,14 +424,14 @@ fn with_wire_name_title<'d>(schema: SchemaNode<'d>, wire_name: &str) -> SchemaNo
     super::parameters::with_annotations(schema, fields([("title", wire_name.to_owned().into())]))
 }
 
-/// Swagger's `consumes` and `produces`: the operation's, else the document's.
+/// Returns `consumes` or `produces` of Swagger: the operation's, else the document's.
 fn media_types(operation: &SpecObject, root: &SpecObject, key: &str) -> Vec<String> {
     let list = operation.get(key).or_else(|| root.get(key)).and_then(SpecNode::as_array);
     let texts = list.into_iter().flatten().filter_map(SpecNode::as_str);
     texts.filter(|text| text.contains('/')).map(str::to_owned).collect()
 }
 
-/// A tool as MCP has it.
+/// Builds the MCP tool definition.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Definition<'a> {
@@ -464,7 +467,7 @@ struct Hints {
     open_world_hint: bool,
 }
 
-/// Hints from what HTTP says about methods.
+/// Derives annotations from the semantics of the HTTP method.
 fn hints_for_method(method: &Method) -> Hints {
     let (read_only_hint, destructive_hint, idempotent_hint) = match method {
         Method::Get | Method::Head | Method::Options | Method::Trace | Method::Query => (true, None, None),

@@ -1,15 +1,15 @@
-//! Other scripts in names: what has a usual spelling in Latin letters is spelled that way; of anything else a hash stays,
-//! so that two names stay two.
+//! Transliteration of names. Letters with a common Latin spelling are transliterated. Other letters
+//! are replaced with a hash, so that different names stay different.
 
 /// A text in ASCII letters.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Transliteration {
     pub(super) text: String,
-    /// Whether there were letters that have no spelling here.
+    /// Whether there were letters without a Latin spelling.
     pub(super) lossy: bool,
 }
 
-/// Small letters, and what each of them is in Latin letters.
+/// Lowercase letters and their Latin spelling.
 const SPELLINGS: &[(&str, &str)] = &[
     ("àáâãäåāăąǎ", "a"),
     ("æ", "ae"),
@@ -100,7 +100,7 @@ pub(super) fn transliterate(text: &str) -> Transliteration {
     for character in text.chars() {
         match character {
             _ if character.is_ascii() => out.text.push(character),
-            // Accents that stand for themselves.
+            // Combining accents.
             '\u{300}'..='\u{36f}' => {}
             _ => match spelling(character) {
                 Some(letters) => out.push(letters, character.is_uppercase()),
@@ -125,7 +125,7 @@ impl Transliteration {
 }
 
 fn spelling(character: char) -> Option<&'static str> {
-    // Letters as wide as Chinese ones are plain letters.
+    // Fullwidth letters are plain letters.
     if ('\u{ff01}'..='\u{ff5e}').contains(&character) {
         const PLAIN: &str = "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
         let at = usize::try_from(u32::from(character) - 0xff01).ok()?;

@@ -1,5 +1,6 @@
-//! Fetches the document and, breadth first, the other files that it names: below its own folder, or from the network if
-//! that is switched on. What cannot be had is remembered with the reason, for whoever meets a reference to it.
+//! Loads the document and, breadth first, the files that it refers to: from below its own folder,
+//! or from the network if that is enabled. For files that cannot be loaded, the reason is stored
+//! for the diagnostics of their references.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ pub(super) struct FileSet {
     pub(super) files: Vec<PathBuf>,
 }
 
-/// Where one part is, to resolve what it names.
+/// The address of one file, which its references are relative to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Address {
     File(PathBuf),
@@ -52,7 +53,7 @@ pub(super) fn collect_files(
 
 struct FileCollector<'a> {
     settings: &'a LoadSettings,
-    /// Other files must be below this.
+    /// Other files must be below this folder.
     folder: Option<PathBuf>,
     parts: Vec<SpecFile>,
     places: Vec<Address>,
@@ -89,7 +90,7 @@ impl<'a> FileCollector<'a> {
             }
             DocumentLocation::Url(url) => {
                 let parsed = Url::parse(url).map_err(|error| unreadable(url, error.to_string()))?;
-                let no_network = || unreadable(url, "nothing is fetched from the network here".to_owned());
+                let no_network = || unreadable(url, "network access is not available".to_owned());
                 let fetch = settings.fetch.as_ref().ok_or_else(no_network)?;
                 let bytes = fetch(url).map_err(|reason| unreadable(url, reason))?;
                 (url.clone(), bytes, Address::Url(parsed), None)
@@ -119,7 +120,7 @@ impl<'a> FileCollector<'a> {
         })
     }
 
-    /// Looks for what one part names, and reads it.
+    /// Collects the references of one file and loads the files that they name.
     fn load_references(&mut self, at: usize) {
         let Some(part) = self.parts.get(at) else { return };
         let names = collect_references(at, &part.value, &mut self.found);
@@ -155,49 +156,51 @@ impl<'a> FileCollector<'a> {
         match base {
             Address::Url(base) => match base.join(name) {
                 Ok(url) if ["http", "https"].contains(&url.scheme()) => Ok(Address::Url(url)),
-                Ok(url) => Err(format!("{}: is no address on the network", url.scheme())),
+                Ok(url) => Err(format!("the URL scheme `{}` is not supported", url.scheme())),
                 Err(error) => Err(error.to_string()),
             },
             Address::File(base) => {
-                let folder = self.folder.as_deref().ok_or("other files are not read here")?;
+                let folder = self.folder.as_deref().ok_or("references to other files are disabled")?;
                 let decoded = super::references::percent_decode(name);
                 let path = base.parent().unwrap_or(folder).join(decoded);
-                // What links lead to is what counts: a link out of the folder is out of the folder.
+                // Symbolic links are resolved first: a link that leaves the folder is rejected.
                 let path = path.canonicalize().map_err(|error| error.to_string())?;
                 if !path.starts_with(folder) {
-                    return Err("it is not below the document's folder".to_owned());
+                    return Err("the file is outside the document's folder".to_owned());
                 }
                 Ok(Address::File(path))
             }
-            Address::InMemory => Err("the document is in no folder, so no other files are read".to_owned()),
+            Address::InMemory => Err("the document has no folder to read other files from".to_owned()),
         }
     }
 
     fn read(&mut self, address: &Address) -> Result<usize, String> {
         if self.parts.len() >= self.settings.limits.files {
-            return Err(format!("more than {} files", self.settings.limits.files));
+            return Err(format!("the limit of {} files is exceeded", self.settings.limits.files));
         }
         let (name, bytes) = match address {
             Address::File(path) => {
                 let bytes = read_file(path, self.bytes_left).map_err(|error| match error {
-                    FileReadError::TooLarge => "all files together are too large".to_owned(),
+                    FileReadError::TooLarge => "the total size limit of all files is exceeded".to_owned(),
                     FileReadError::Other(reason) => reason,
                 })?;
                 let shown = self.folder.as_deref().and_then(|folder| path.strip_prefix(folder).ok());
                 (shown.unwrap_or(path).display().to_string(), bytes)
             }
             Address::Url(url) if self.settings.follow_network_references => {
-                let fetch = self.settings.fetch.as_ref().ok_or("nothing is fetched from the network here")?;
+                let fetch = self.settings.fetch.as_ref().ok_or("network access is not available")?;
                 (url.to_string(), fetch(url.as_str())?)
             }
-            Address::Url(_) => return Err("references to the network are switched off".to_owned()),
-            Address::InMemory => return Err("it is nowhere".to_owned()),
+            Address::Url(_) => return Err("network references are disabled".to_owned()),
+            Address::InMemory => return Err("the document has no location".to_owned()),
         };
-        self.bytes_left =
-            self.bytes_left.checked_sub(bytes.len()).ok_or("all files together are too large")?;
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(bytes.len())
+            .ok_or("the total size limit of all files is exceeded")?;
         let found = self.reading.diagnostics.len();
         let value = parse::read(&bytes, &mut self.reading).map_err(|refusal| match refusal {
-            ParseRefusal::TooManyValues => "all files together have too many values".to_owned(),
+            ParseRefusal::TooManyValues => "the limit for the number of values is exceeded".to_owned(),
             ParseRefusal::Syntax(reason) => reason,
         })?;
         for diagnostic in self.reading.diagnostics.iter_mut().skip(found) {
@@ -214,14 +217,14 @@ enum FileReadError {
     Other(String),
 }
 
-/// A regular file: a pipe or a device could last for ever.
+/// Reads a file up to a size limit. The limit also bounds pipes and devices, which may be endless.
 fn read_file(path: &Path, limit: usize) -> Result<Vec<u8>, FileReadError> {
     use std::io::Read;
     let other = |error: std::io::Error| FileReadError::Other(error.to_string());
     let file = std::fs::File::open(path).map_err(other)?;
     let about = file.metadata().map_err(other)?;
     if about.is_dir() {
-        return Err(FileReadError::Other("it is a folder".to_owned()));
+        return Err(FileReadError::Other("it is a directory".to_owned()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(about.len()).unwrap_or(0).min(limit));
     file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(other)?;

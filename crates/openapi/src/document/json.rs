@@ -1,5 +1,5 @@
-//! JSON text to a value, by serde_json, with three things of our own: a depth below which parts are left out instead of
-//! the whole document being refused, a count of values, and duplicate keys reported.
+//! Parses JSON with serde_json and three additions: parts below a maximum depth are dropped instead
+//! of rejecting the whole document, values are counted, and duplicate keys are reported.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ use super::references::push_segment;
 
 pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    // The depth is ours to watch; what is deeper is skipped without recursion.
+    // The depth is limited below. Deeper parts are skipped without recursion.
     deserializer.disable_recursion_limit();
     let depth = reading.depth;
     let value = Reader { reading, depth }.deserialize(&mut deserializer);
     let whole = value.and_then(|value| deserializer.end().map(|()| value));
     whole.map_err(|error| {
         match error.classify() {
-            // The reader takes any value, unless it is one too many.
+            // Deserialization only fails if the value limit is exceeded.
             Category::Data => ParseRefusal::TooManyValues,
             Category::Io | Category::Syntax | Category::Eof => ParseRefusal::Syntax(error.to_string()),
         }
@@ -37,7 +37,7 @@ impl Reader<'_> {
         Reader { reading: self.reading, depth: self.depth.saturating_sub(1) }
     }
 
-    /// Puts the way from here before the pointers of what was found below.
+    /// Prepends the current path to the pointers of diagnostics from below.
     fn prefix_pointers(&mut self, from: usize, segment: &str) {
         for found in self.reading.diagnostics.iter_mut().skip(from) {
             let mut pointer = String::new();
@@ -53,11 +53,11 @@ impl<'de> DeserializeSeed<'de> for Reader<'_> {
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<SpecNode, D::Error> {
         if self.reading.count(1).is_err() {
-            return Err(D::Error::custom("more values than are allowed"));
+            return Err(D::Error::custom("the limit for the number of values is exceeded"));
         }
         if self.depth == 0 {
             deserializer.deserialize_ignored_any(IgnoredAny)?;
-            let message = "this is nested too deeply; what is here was left out".to_owned();
+            let message = "nested too deeply; ignored".to_owned();
             self.reading.warn(String::new(), "too-deep", message);
             return Ok(SpecNode::Null);
         }
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
             let found = self.reading.diagnostics.len();
             let value = access.next_value_seed(self.child())?;
             if members.contains_key(&key) {
-                let message = format!("the key `{key}` is there twice; the last one counts");
+                let message = format!("duplicate key `{key}`; the last one applies");
                 self.reading.warn(String::new(), "duplicate-key", message);
             }
             if self.reading.diagnostics.len() > found {

@@ -1,4 +1,4 @@
-//! A value of a document: JSON's kinds, as they were read, in the order of the text.
+//! A value of a document: the JSON types, with members in document order.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub(crate) enum SpecNode {
     Object(SpecObject),
 }
 
-/// The members of an object.
+/// Returns the members of an object.
 pub(crate) type SpecObject = OrderedMap<Box<str>, SpecNode>;
 
 impl SpecNode {
@@ -49,17 +49,17 @@ impl SpecNode {
         matches!(self, Self::Null)
     }
 
-    /// Whether it is an object without members.
+    /// Whether the value is an object without members.
     pub(crate) fn is_blank(&self) -> bool {
         self.as_object().is_some_and(SpecObject::is_empty)
     }
 
-    /// A member, if this is an object that has it.
+    /// Returns a member if the value is an object that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&SpecNode> {
         self.as_object()?.get(key)
     }
 
-    /// What a JSON pointer leads to.
+    /// Returns the value that a JSON pointer refers to.
     pub(crate) fn pointer(&self, pointer: &str) -> Option<&SpecNode> {
         if pointer.is_empty() {
             return Some(self);
@@ -75,7 +75,7 @@ impl SpecNode {
     }
 }
 
-/// A place in a list as pointers write it: no sign, and no zeros before it.
+/// Parses an array index of a JSON pointer: no sign and no leading zeros.
 fn index(step: &str) -> Option<usize> {
     let padded = step.starts_with('+') || (step.starts_with('0') && step.len() > 1);
     if padded { None } else { step.parse().ok() }
@@ -94,7 +94,7 @@ impl Serialize for SpecNode {
     }
 }
 
-/// As JSON.
+/// Formats the value as JSON.
 impl fmt::Display for SpecNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)

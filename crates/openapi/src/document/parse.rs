@@ -1,5 +1,5 @@
-//! One file's bytes to one JSON value: finds out the encoding, whether it is JSON or YAML, and whether it is an OpenAPI
-//! document at all.
+//! Parses the bytes of one file: detects the encoding, whether it is JSON or YAML, and whether it
+//! is an OpenAPI document.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use super::node::SpecNode;
 use super::{LoadError, json, yaml};
 use crate::operation::{Diagnostic, DiagnosticSeverity};
 
-/// What one reader has to keep to, and what it found on its way.
+/// The limits of a parser and the diagnostics that it collects.
 #[derive(Debug)]
 pub(super) struct ParseContext {
     pub(super) depth: usize,
-    /// How many values there may still be.
+    /// The number of values that may still be read.
     pub(super) left: usize,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// Why a text was not read.
+/// Why a text cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ParseRefusal {
     TooManyValues,
@@ -26,7 +26,7 @@ pub(super) enum ParseRefusal {
 }
 
 impl ParseContext {
-    /// Takes the place of one value.
+    /// Counts one value.
     pub(super) fn count(&mut self, values: usize) -> Result<(), ParseRefusal> {
         self.left = self.left.checked_sub(values).ok_or(ParseRefusal::TooManyValues)?;
         Ok(())
@@ -34,7 +34,7 @@ impl ParseContext {
 
     pub(super) fn warn(&mut self, pointer: String, code: &'static str, message: String) {
         let severity = DiagnosticSeverity::Warning;
-        // A file full of the same fault needs no million reports.
+        // A file may repeat the same problem millions of times.
         if self.diagnostics.len() < 1_000 {
             self.diagnostics.push(Diagnostic {
                 severity,
@@ -48,7 +48,8 @@ impl ParseContext {
     }
 }
 
-/// Reads a text as JSON if it looks like it, and else, or if that fails, as YAML: some files that are called JSON are not.
+/// Parses a text as JSON if it looks like JSON. Otherwise, or if that fails, parses it as YAML:
+/// some files with a JSON name are YAML.
 pub(super) fn read(bytes: &[u8], reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
     let text = decode(bytes, reading);
     let text = text.trim_start_matches('\u{feff}');
@@ -76,7 +77,7 @@ pub(super) fn read(bytes: &[u8], reading: &mut ParseContext) -> Result<SpecNode,
     }
 }
 
-/// UTF-8, or UTF-16 with a mark; bytes that are neither are replaced and reported.
+/// Decodes UTF-8, or UTF-16 with a byte order mark. Invalid bytes are replaced and reported.
 fn decode<'b>(bytes: &'b [u8], reading: &mut ParseContext) -> Cow<'b, str> {
     match Encoding::for_bom(bytes) {
         Some((encoding, _)) if encoding != UTF_8 => encoding.decode(bytes).0,
@@ -84,14 +85,14 @@ fn decode<'b>(bytes: &'b [u8], reading: &mut ParseContext) -> Cow<'b, str> {
             Ok(text) => Cow::Borrowed(text),
             Err(error) => {
                 let at = error.valid_up_to();
-                reading.warn(String::new(), "not-utf-8", format!("byte {at} is not UTF-8; it was replaced"));
+                reading.warn(String::new(), "not-utf-8", format!("byte {at} is not valid UTF-8; replaced"));
                 String::from_utf8_lossy(bytes)
             }
         },
     }
 }
 
-/// The version of OpenAPI or Swagger that a document says it follows.
+/// Returns the OpenAPI or Swagger version that a document declares.
 pub(super) fn stated_version(document: &SpecNode) -> Option<String> {
     let version = document.get("openapi").or_else(|| document.get("swagger"))?;
     match version {
@@ -101,13 +102,14 @@ pub(super) fn stated_version(document: &SpecNode) -> Option<String> {
     }
 }
 
-/// Refuses what is not OpenAPI, in words that say what it is instead; what leaves its version out but has paths is taken.
+/// Rejects other formats with an error that names the format. A document without a version is
+/// accepted if it has paths.
 pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext) -> Result<(), LoadError> {
     let refuse = |found: String| Err(LoadError::NotOpenApi { name: name.to_owned(), found });
     let Some(root) = document.as_object() else {
-        // YAML takes such a page for one long text.
+        // YAML parses such a page as one long string.
         if document.as_str().is_some_and(|text| text.trim_start().starts_with('<')) {
-            return refuse("it is a page of HTML, or XML".to_owned());
+            return refuse("it is HTML or XML".to_owned());
         }
         return refuse(format!("it is {}, not an object", describe_kind(document)));
     };
@@ -128,30 +130,30 @@ pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext)
         if !has_paths {
             let keys: Vec<&str> = root.keys().take(5).collect();
             return refuse(format!(
-                "it says neither `openapi` nor `swagger`; its keys are {}",
+                "it has neither `openapi` nor `swagger`; its keys are {}",
                 keys.join(", ")
             ));
         }
         reading.warn(
             String::new(),
             "no-version",
-            "the document does not say which version it follows".to_owned(),
+            "the document does not declare an OpenAPI version".to_owned(),
         );
         return Ok(());
     };
     let known = ["2.", "3.0", "3.1", "3.2"].iter().any(|start| version.starts_with(start))
         || ["2", "3"].contains(&version.as_str());
     if version.starts_with("1.") {
-        return refuse(format!("it follows version {version}; 2.0 and 3.0 to 3.2 are understood"));
+        return refuse(format!("version {version} is not supported; expected 2.0 or 3.0 to 3.2"));
     }
     if !known {
-        let message = format!("version {version} is not known; it is read as the nearest that is");
+        let message = format!("unknown version {version}; treated as the nearest supported version");
         reading.warn("/openapi".to_owned(), "unknown-version", message);
     }
     Ok(())
 }
 
-/// A value's kind, as a sentence needs it.
+/// Returns a value's type as part of a sentence.
 pub(crate) fn describe_kind(value: &SpecNode) -> &'static str {
     match value {
         SpecNode::Null => "null",

@@ -1,4 +1,5 @@
-//! Where a `$ref` leads: to a place in this file, in another one, or to something that carries the name itself.
+//! Resolves a `$ref`: to a location in the same file, in another file, or to a schema that declares
+//! the name itself.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,15 +9,15 @@ use percent_encoding::percent_decode_str;
 use super::SpecFile;
 use super::node::SpecNode;
 
-/// A place in one of the files.
+/// A location in one of the files.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ReferenceTarget {
     pub(crate) part: usize,
-    /// A JSON pointer, with nothing encoded but what pointers encode.
+    /// A JSON pointer, with only the escapes of JSON pointers.
     pub(crate) pointer: String,
 }
 
-/// What files name each other by.
+/// The identifiers by which files refer to each other.
 #[derive(Debug, Default)]
 pub(crate) struct FileLinks {
     links: HashMap<(usize, String), FileLink>,
@@ -40,7 +41,7 @@ impl FileLinks {
     }
 }
 
-/// Finds what references mean.
+/// Resolves references.
 #[derive(Debug)]
 pub(crate) struct ReferenceIndex {
     addresses: FileLinks,
@@ -51,7 +52,7 @@ impl ReferenceIndex {
         Self { addresses }
     }
 
-    /// The place that a reference in `part` leads to, or why it leads nowhere.
+    /// Returns the location that a reference in `part` resolves to, or why it does not resolve.
     pub(crate) fn find(
         &self,
         parts: &[SpecFile],
@@ -71,12 +72,12 @@ impl ReferenceIndex {
                 }
                 None => {
                     return find_by_name(parts, from, reference)
-                        .ok_or_else(|| "nothing has that name".to_owned());
+                        .ok_or_else(|| "no schema declares this name".to_owned());
                 }
             }
         };
         let Some(document) = parts.get(part).map(|part| &part.value) else {
-            return Err("nothing has that name".to_owned());
+            return Err("no schema declares this name".to_owned());
         };
         let exists = |pointer: &str| document.pointer(pointer).is_some();
         if fragment.is_empty() {
@@ -94,11 +95,11 @@ impl ReferenceIndex {
                 return Ok(ReferenceTarget { part, pointer });
             }
         }
-        Err("there is nothing at that place".to_owned())
+        Err("the target does not exist".to_owned())
     }
 }
 
-/// Some documents name a schema by its bare name.
+/// Some documents refer to a schema by its bare name.
 fn find_by_name(parts: &[SpecFile], part: usize, name: &str) -> Option<ReferenceTarget> {
     let document = &parts.get(part)?.value;
     ["/components/schemas", "/definitions"].iter().find_map(|folder| {
@@ -108,11 +109,12 @@ fn find_by_name(parts: &[SpecFile], part: usize, name: &str) -> Option<Reference
     })
 }
 
-/// The files that a value names in references; on the way, remembers what carries a name of its own.
+/// Returns the files that a value refers to, and records the identifiers that it declares.
 pub(super) fn collect_references(part: usize, value: &SpecNode, addresses: &mut FileLinks) -> Vec<String> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
-    // The ways are kept apart from the values, so that a pointer is only built for what has a name.
+    // Paths are kept separate from the values, so that a pointer is only built for a value with an
+    // identifier.
     let mut ways: Vec<(PointerStep<'_>, usize)> = vec![(PointerStep::Root, 0)];
     let mut waiting = vec![(value, 0_usize)];
     while let Some((value, place)) = waiting.pop() {
@@ -182,7 +184,7 @@ fn build_pointer(ways: &[(PointerStep<'_>, usize)], place: usize) -> String {
     pointer
 }
 
-/// Adds one step to a JSON pointer.
+/// Appends one segment to a JSON pointer.
 pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
     pointer.push('/');
     if segment.contains(['~', '/']) {
@@ -192,7 +194,7 @@ pub(crate) fn push_segment(pointer: &mut String, segment: &str) {
     }
 }
 
-/// `%20` and its like as the bytes that they stand for; what is no such thing stays.
+/// Decodes percent-encoded bytes such as `%20`. Anything else stays unchanged.
 pub(crate) fn percent_decode(text: &str) -> String {
     percent_decode_str(text).decode_utf8().map_or_else(|_| text.to_owned(), Cow::into_owned)
 }

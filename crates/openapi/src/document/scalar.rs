@@ -1,10 +1,11 @@
-//! What a plain YAML scalar is, by the core schema of YAML 1.2: `y`, `on` and dates are strings, `012` is twelve.
+//! The value of a plain YAML scalar in the core schema of YAML 1.2: `y`, `on` and dates are
+//! strings, `012` is twelve.
 
 use serde_json::Number;
 
 use super::node::SpecNode;
 
-/// The value of a scalar without quotes and without a tag.
+/// Returns the value of a scalar without quotes and without a tag.
 pub(super) fn parse_plain_scalar(text: &str) -> SpecNode {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => SpecNode::Null,
@@ -14,7 +15,8 @@ pub(super) fn parse_plain_scalar(text: &str) -> SpecNode {
     }
 }
 
-/// A number of the core schema. What is beyond the range of a double becomes the largest one, since JSON has no infinity.
+/// Parses a number of the core schema. Numbers beyond the range of a double become the largest
+/// double, because JSON has no infinity.
 pub(crate) fn parse_number(text: &str) -> Option<Number> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, text.get(1..)?),
@@ -51,7 +53,8 @@ fn from_radix(digits: &str, radix: u32) -> Option<Number> {
     sound.then(|| u64::from_str_radix(digits, radix).ok().map(Number::from)).flatten()
 }
 
-/// `12.`, `.5`, `1.5e-3`: digits on at least one side of the point, and an exponent with digits if there is one.
+/// Accepts `12.`, `.5`, `1.5e-3`: digits on at least one side of the point, and digits in the
+/// exponent if there is one.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.find(['e', 'E']) {
         Some(at) => (&text[..at], Some(&text[at + 1..])),

@@ -1,4 +1,4 @@
-//! What files become when they are read: YAML's traps, limits, references to other files.
+//! Reading files: pitfalls of YAML, limits, references to other files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ fn text(text: &str) -> Result<SpecDocument, LoadError> {
     load(&DocumentLocation::Text { text: text.to_owned(), folder: None }, &LoadSettings::default())
 }
 
-/// The value of `x:` in an otherwise sound document.
+/// The value of `x:` in an otherwise valid document.
 #[track_caller]
 fn yaml(source: &str) -> Value {
     read(source).0
@@ -115,7 +115,7 @@ fn a_closing_bracket_that_closes_nothing_is_refused() {
         let refused = text(&format!("openapi: 3.0.0\npaths: {{}}\n{source}"));
         assert!(matches!(refused, Err(LoadError::NotReadAsJsonOrYaml { .. })), "{source}");
     }
-    // Where one is open, it is read, however much stands before.
+    // An open collection is read, however far it is indented.
     assert_eq!(
         yaml("x:\n  a: {c: [d, '[', e: {\n    f: g\n  }]\n  }"),
         json!({"a": {"c": ["d", "[", {"e": {"f": "g"}}]}})
@@ -128,7 +128,7 @@ fn further_lines_of_a_quoted_text_may_stand_left_of_its_key() {
         yaml("x:\n  - a: 'one\n  it''s two\n\n three '\n    b: \"four\n\\\"five\\\"\"\n    c: 1"),
         json!([{"a": "one it's two\nthree ", "b": "four \"five\"", "c": 1}])
     );
-    // As in a list of lists, which has more than one level in a line.
+    // As in a list of lists, which has several levels on one line.
     assert_eq!(yaml("x:\n  - - - a: 'one\n  two'\n        b: 2"), json!([[[{"a": "one two", "b": 2}]]]));
 }
 
@@ -170,7 +170,7 @@ fn an_alias_bomb_is_refused() {
     let error = text(&bomb).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the document has more than the 6000000 values that are allowed, aliases counted as often as they are used"
+        "the document exceeds the limit of 6000000 values (each use of an alias counts)"
     );
 }
 
@@ -189,7 +189,7 @@ fn deep_nesting_is_left_out_and_the_rest_is_read() {
     assert_eq!(document.diagnostics.iter().map(|found| found.code).collect::<Vec<_>>(), ["too-deep"]);
 }
 
-/// As somebody has it who pastes JSON below a comment, or below a key of YAML.
+/// JSON that is pasted below a comment or below a YAML key.
 #[test]
 fn brackets_in_yaml_that_are_too_deep_are_left_out_and_the_rest_is_read() {
     let deep = |text: &str| format!("{}{text}{}", "[\n{\"a]\": ".repeat(400), "}]".repeat(400));
@@ -237,11 +237,11 @@ fn other_encodings_are_read() {
 
 #[test]
 fn what_is_not_openapi_is_refused_by_name() {
-    for (source, said) in [
+    for (source, ending) in [
         ("", "neither JSON nor YAML: it is empty"),
         ("# nothing\n", "neither JSON nor YAML: it has no content"),
         ("[1]", "is not an OpenAPI document: it is an array, not an object"),
-        ("<html></html>", "is not an OpenAPI document: it is a page of HTML, or XML"),
+        ("<html></html>", "is not an OpenAPI document: it is HTML or XML"),
         ("just words", "is not an OpenAPI document: it is a string, not an object"),
         ("{\"asyncapi\": \"3.0.0\"}", "is not an OpenAPI document: it is an AsyncAPI document"),
         (
@@ -250,15 +250,15 @@ fn what_is_not_openapi_is_refused_by_name() {
         ),
         (
             "{\"a\": 1, \"b\": 2}",
-            "is not an OpenAPI document: it says neither `openapi` nor `swagger`; its keys are a, b",
+            "is not an OpenAPI document: it has neither `openapi` nor `swagger`; its keys are a, b",
         ),
         (
             "swagger: '1.2'",
-            "is not an OpenAPI document: it follows version 1.2; 2.0 and 3.0 to 3.2 are understood",
+            "is not an OpenAPI document: version 1.2 is not supported; expected 2.0 or 3.0 to 3.2",
         ),
     ] {
         let error = text(source).unwrap_err().to_string();
-        assert!(error.ends_with(said), "{source}: {error}");
+        assert!(error.ends_with(ending), "{source}: {error}");
     }
     let error = text("{\"openapi\": [}").unwrap_err().to_string();
     assert!(error.contains("as JSON: expected value at line 1 column 14"), "{error}");
@@ -276,7 +276,7 @@ fn too_large_a_file_is_refused() {
     let limits = DocumentLimits { bytes: 10, ..DocumentLimits::default() };
     let location = DocumentLocation::Text { text: "openapi: 3.0.0\npaths: {}".to_owned(), folder: None };
     let error = load(&location, &LoadSettings { limits, ..LoadSettings::default() }).unwrap_err();
-    assert_eq!(error.to_string(), "the document is larger than the 10 bytes that are allowed");
+    assert_eq!(error.to_string(), "the document exceeds the limit of 10 bytes");
 }
 
 fn tempdir(name: &str) -> std::path::PathBuf {
@@ -308,11 +308,11 @@ fn references_lead_to_files_below_the_folder_and_nowhere_else() {
     };
     assert_eq!(find(0, "sub/pet%20name.yaml#/Pet"), "1 /Pet");
     assert_eq!(find(1, "../main.yaml#/x/deep"), "0 /x/deep");
-    assert_eq!(find(0, "link.yaml"), "it is not below the document's folder");
-    assert_eq!(find(0, "../secret.yaml"), "it is not below the document's folder");
+    assert_eq!(find(0, "link.yaml"), "the file is outside the document's folder");
+    assert_eq!(find(0, "../secret.yaml"), "the file is outside the document's folder");
     assert_eq!(find(0, "none.yaml"), "No such file or directory (os error 2)");
-    assert_eq!(find(0, "http://127.0.0.1:1/x"), "references to the network are switched off");
-    assert_eq!(find(0, "#/x/none"), "there is nothing at that place");
+    assert_eq!(find(0, "http://127.0.0.1:1/x"), "network references are disabled");
+    assert_eq!(find(0, "#/x/none"), "the target does not exist");
 }
 
 #[test]
@@ -338,11 +338,8 @@ fn references_to_the_network_are_followed_when_that_is_switched_on() {
     let document = load(&location, &off).unwrap();
     assert_eq!(
         document.index.find(&document.parts, 0, "other.json#/a").unwrap_err(),
-        "references to the network are switched off"
+        "network references are disabled"
     );
     let error = load(&location, &LoadSettings::default()).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "cannot read https://example.org/api/main.yaml: nothing is fetched from the network here"
-    );
+    assert_eq!(error, "cannot read https://example.org/api/main.yaml: network access is not available");
 }

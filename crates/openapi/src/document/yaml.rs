@@ -1,4 +1,5 @@
-//! YAML text to a value, from the events of saphyr's parser. Nothing here recurses, and an alias costs what it stands for.
+//! Parses YAML from the events of saphyr's parser. Nothing here recurses, and each use of an alias
+//! counts as the values that it repeats.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,13 +12,14 @@ use super::references::push_segment;
 use super::yaml_repair::StopPlace;
 use super::{scalar, yaml_repair};
 
-/// Bytes that may be read again because of what others read and the parser refuses: each such place costs one reading.
+/// Maximum number of bytes that are parsed again because of constructs that other parsers accept
+/// and this one rejects. Each such place costs another pass.
 const MOST_AGAIN: usize = 16 << 20;
-/// What a reading counts at the least, so that there are at most 1,024 of them.
+/// Minimum cost of a pass, which limits them to 1,024.
 const LEAST_AGAIN: usize = 16 << 10;
 
-/// The first document of a stream; more of them are reported. A closing bracket that is not indented more than its key is
-/// against the rules of YAML, but many write it so, and most readers take it.
+/// Parses the first document of a stream and reports further ones. A closing bracket that is not
+/// indented more than its key violates YAML, but is common, and most parsers accept it.
 pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, ParseRefusal> {
     let (left, found) = (reading.left, reading.diagnostics.len());
     let mut text = Cow::Borrowed(text);
@@ -28,7 +30,7 @@ pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, P
         let stop = match read_strictly(&text, reading) {
             Ok(value) => {
                 if shifted.is_some() {
-                    let message = "a closing bracket is not indented; it was read as if it were".to_owned();
+                    let message = "a closing bracket is not indented; treated as if it were".to_owned();
                     reading.warn(String::new(), "odd-indentation", message);
                 }
                 return Ok(value);
@@ -49,13 +51,14 @@ pub(super) fn read(text: &str, reading: &mut ParseContext) -> Result<SpecNode, P
         again = again.saturating_sub(text.len().max(LEAST_AGAIN));
         match other {
             Some(other) => text = Cow::Owned(other),
-            // What was wrong with the text as it came is what its author can mend.
+            // Report the error of the original text, because that is what its author can fix.
             None => return Err(shifted.unwrap_or_else(|| stop.refusal())),
         }
     }
 }
 
-/// Why the reader stopped. The parser puts it in words only, so what can be done about it is told by what stands there.
+/// Why the parser stopped. Its errors have no kinds, so the repair is chosen by the text at that
+/// position.
 enum YamlStop {
     Syntax { reason: String, at: StopPlace },
     Refused(ParseRefusal),
@@ -94,7 +97,7 @@ fn read_strictly(text: &str, reading: &mut ParseContext) -> Result<SpecNode, Yam
                 documents += 1;
                 if documents > 1 {
                     let line = span.start.line();
-                    let message = format!("a second YAML document begins at line {line}; it is not read");
+                    let message = format!("a second YAML document starts at line {line}; ignored");
                     builder.reading.warn(String::new(), "second-document", message);
                     break;
                 }
@@ -110,7 +113,7 @@ struct Builder<'r> {
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, AnchoredValue>,
     root: Option<SpecNode>,
-    /// How many collections are open below the deepest that is kept.
+    /// Number of open collections below the maximum depth.
     skipping: usize,
 }
 
@@ -121,7 +124,7 @@ struct AnchoredValue {
     height: usize,
 }
 
-/// A collection that is not complete yet.
+/// An incomplete collection.
 struct OpenCollection {
     anchor: usize,
     size: usize,
@@ -137,16 +140,16 @@ enum Content {
 enum Key {
     Name(Box<str>),
     Merge,
-    /// A key that no JSON object can have.
+    /// A key that a JSON object cannot have.
     Unsupported,
 }
 
-/// A value that is complete, on its way to the collection around it.
+/// A complete value on its way to its parent.
 struct CompleteValue {
     value: SpecNode,
     size: usize,
     height: usize,
-    /// The text of a scalar, for keys, and whether it was plain.
+    /// The text of a scalar, for use as a key, and whether it was plain.
     text: Option<(Box<str>, bool)>,
 }
 
@@ -187,7 +190,7 @@ impl Builder<'_> {
         if self.skipping > 0 {
             self.skipping -= 1;
             if self.skipping == 0 {
-                let message = "this is nested too deeply; what is here was left out".to_owned();
+                let message = "nested too deeply; ignored".to_owned();
                 self.reading.warn(self.pointer(), "too-deep", message);
                 self.attach(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             }
@@ -211,14 +214,14 @@ impl Builder<'_> {
 
     fn expand_alias(&mut self, anchor: usize) -> Result<(), ParseRefusal> {
         let Some(known) = self.anchors.get(&anchor) else {
-            let message = "an alias stands inside what it repeats; it was left out".to_owned();
+            let message = "an alias refers to a value that contains it; ignored".to_owned();
             self.reading.warn(self.pointer(), "alias-cycle", message);
             self.attach(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             return Ok(());
         };
         self.reading.count(known.size)?;
         if self.open.len() + known.height > self.reading.depth {
-            let message = "an alias makes this nested too deeply; it was left out".to_owned();
+            let message = "an alias is nested too deeply; ignored".to_owned();
             self.reading.warn(self.pointer(), "too-deep", message);
             self.attach(CompleteValue { value: SpecNode::Null, size: 1, height: 1, text: None });
             return Ok(());
@@ -229,7 +232,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Keeps a value that has an anchor. The copy counts like any other value.
+    /// Stores a value that has an anchor. The copy counts like any other value.
     fn store_anchor(&mut self, anchor: usize, done: &CompleteValue) -> Result<(), ParseRefusal> {
         if anchor > 0 {
             self.reading.count(done.size)?;
@@ -239,7 +242,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The keys of a merged map that are not there already.
+    /// Adds the keys of a merged map that do not exist yet.
     fn merge(&mut self, members: &mut SpecObject, source: SpecNode) -> Result<(), ParseRefusal> {
         match source {
             SpecNode::Object(source) => {
@@ -263,11 +266,11 @@ impl Builder<'_> {
     }
 
     fn warn_invalid_merge(&mut self) {
-        let message = "`<<` needs a map or a list of maps; it was left out".to_owned();
+        let message = "`<<` requires a map or a list of maps; ignored".to_owned();
         self.reading.warn(self.pointer(), "odd-merge", message);
     }
 
-    /// Puts a complete value where it belongs: the root, a list, a key, or the value of a key.
+    /// Adds a complete value to its parent: as the root, a list item, a key, or the value of a key.
     fn attach(&mut self, done: CompleteValue) {
         let Some(open) = self.open.last_mut() else {
             self.root.get_or_insert(done.value);
@@ -302,17 +305,16 @@ impl Builder<'_> {
         if let Some(name) = twice {
             let mut pointer = self.pointer();
             push_segment(&mut pointer, &name);
-            let message = format!("the key `{name}` is there twice; the last one counts");
+            let message = format!("duplicate key `{name}`; the last one applies");
             self.reading.warn(pointer, "duplicate-key", message);
         }
         if odd {
-            let message =
-                "a list or a map is a key here; JSON has no such thing, so it was left out".to_owned();
+            let message = "a list or a map is used as a key, which JSON does not support; ignored".to_owned();
             self.reading.warn(self.pointer(), "odd-key", message);
         }
     }
 
-    /// Where the reader is.
+    /// Returns the JSON pointer of the current position.
     fn pointer(&self) -> String {
         let mut pointer = String::new();
         for open in &self.open {
@@ -327,7 +329,7 @@ impl Builder<'_> {
     }
 }
 
-/// A scalar's value: by its tag, else a string if it has quotes, else by its looks.
+/// Returns the value of a scalar: by its tag, else a string if it is quoted, else by its form.
 fn resolve_scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> SpecNode {
     if let Some(tag) = tag.filter(|tag| tag.is_yaml_core_schema()) {
         match tag.suffix.as_str() {

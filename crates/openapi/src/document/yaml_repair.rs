@@ -1,10 +1,13 @@
-//! YAML that the parser refuses and others read, put so that it takes it. Lists and maps in brackets, nested deeper than it
-//! goes: what is so deep is left out anyway, so it may as well be gone before. Texts in quotes, whose further lines are
-//! not indented more than their key. Closing brackets that are not indented more than theirs.
+//! Rewrites YAML that other parsers accept and this one rejects:
+//!
+//! - Flow collections that are nested deeper than the parser supports. Such parts are dropped
+//!   anyway, so they are removed beforehand.
+//! - Quoted scalars whose continuation lines are not indented more than their key.
+//! - Closing brackets that are not indented more than their key.
 
 use saphyr_parser::{Event, Marker, Span};
 
-/// How many brackets the parser lets stand inside one another.
+/// Maximum nesting depth of brackets in the parser.
 const DEEPEST: usize = 255;
 
 /// A line, from 1, and a column in characters, from 0.
@@ -20,23 +23,24 @@ impl From<&Marker> for TextPlace {
     }
 }
 
-/// Where the parser stopped, and what it had told of before. Its errors have no kinds, only words.
+/// Where the parser stopped, and the state of the events before. Its errors have no kinds, only
+/// messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StopPlace {
     pub(super) error: TextPlace,
     /// The end of the last event.
     last_event_end: TextPlace,
-    /// How many lists and maps in brackets were open there.
+    /// The number of open flow collections at that point.
     brackets: usize,
 }
 
 impl StopPlace {
-    /// Takes notice of an event.
+    /// Records an event.
     pub(super) fn record_event(&mut self, event: &Event<'_>, span: Span) {
         self.last_event_end = TextPlace::from(&span.end);
         match event {
-            // Nothing but brackets can be inside of brackets. Outside, the beginning of a list or a map is a place without
-            // any text, unless it is a bracket.
+            // A flow collection contains only flow collections. A block collection starts with an
+            // empty span, a flow collection with a bracket.
             Event::SequenceStart(..) | Event::MappingStart(..)
                 if self.brackets > 0 || span.start.index() < span.end.index() =>
             {
@@ -51,7 +55,7 @@ impl StopPlace {
         Self { error: TextPlace::from(error), ..self }
     }
 
-    /// Whether the line consists of closing brackets, and there is something for them to close.
+    /// Whether the line consists only of closing brackets, with open collections for them to close.
     pub(super) fn is_closing_bracket(&self, text: &str) -> bool {
         self.open_brackets(text).is_some_and(|open| open > 0)
     }
@@ -75,7 +79,7 @@ impl StopPlace {
     }
 }
 
-/// The text with lines of nothing but closing brackets far to the right.
+/// Returns the text with lines that consist of closing brackets moved far to the right.
 pub(super) fn indent_closing_brackets(text: &str) -> String {
     let mut shifted = String::with_capacity(text.len() + 1_000);
     for line in text.split_inclusive('\n') {
@@ -92,8 +96,9 @@ fn is_closing_line(line: &str) -> bool {
     !bare.is_empty() && bare.trim_end_matches(',').chars().all(|character| "]}".contains(character))
 }
 
-/// The text with `null` for whatever is nested deeper than the parser goes, from this bracket to the end of the
-/// outermost one around it. Nothing if there is no bracket here, or not as many of them are closed.
+/// Returns the text with `null` in place of everything that is nested deeper than the parser
+/// supports, from this bracket to the end of the outermost one around it. Returns `None` if there
+/// is no bracket here, or if too few of them are closed.
 pub(super) fn drop_deep_brackets(text: &str, at: TextPlace) -> Option<String> {
     let (start, found) = locate(text, at)?;
     if !matches!(found, '[' | '{') {
@@ -126,8 +131,9 @@ pub(super) fn drop_deep_brackets(text: &str, at: TextPlace) -> Option<String> {
     Some(out)
 }
 
-/// The text with all further lines of the quoted one that begins here put to the right of what its own line begins with:
-/// how far does not count in it. Nothing if they are there already, or if that takes more than `most` bytes.
+/// Returns the text with the continuation lines of the quoted scalar at this position indented more
+/// than its first line. The amount of indentation has no meaning in a quoted scalar. Returns `None`
+/// if they are indented already, or if that takes more than `most` bytes.
 pub(super) fn indent_quoted_lines(text: &str, at: TextPlace, most: usize) -> Option<String> {
     let (start, quote) = locate(text, at)?;
     let quote = u8::try_from(quote).ok().filter(|quote| matches!(quote, b'"' | b'\''))?;
@@ -145,7 +151,7 @@ pub(super) fn indent_quoted_lines(text: &str, at: TextPlace, most: usize) -> Opt
     Some(format!("{before}{indented}{after}"))
 }
 
-/// The byte at which a place is, and what stands there.
+/// Returns the byte offset of a position and the character there.
 fn locate(text: &str, at: TextPlace) -> Option<(usize, char)> {
     let before: usize = text.split_inclusive('\n').take(at.line.checked_sub(1)?).map(str::len).sum();
     let (within, found) = text.get(before..)?.char_indices().nth(at.column)?;
@@ -163,9 +169,10 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    /// The next bracket that is no part of a text or of a comment.
+    /// Returns the next bracket that is not part of a string or a comment.
     fn next(&mut self) -> Option<Token> {
-        // A quote is one where a value may begin, and a letter like any other inside a plain text.
+        // A quote starts a string only where a value may begin. Inside a plain scalar it is an
+        // ordinary character.
         let mut may_begin = true;
         loop {
             let here = *self.text.get(self.at)?;

@@ -1,4 +1,4 @@
-//! Content encodings. None is asked for, but some servers compress all the same.
+//! Content encodings. None is requested, but some servers compress responses anyway.
 
 use std::io::{self, Read};
 
@@ -14,38 +14,38 @@ pub(super) enum ContentCoding {
     Deflate,
 }
 
-/// What was compressed.
+/// A decompressed body.
 #[derive(Debug, PartialEq)]
 pub(super) struct DecodedBody {
     pub(super) bytes: Vec<u8>,
-    /// Whether there is more than may be read.
+    /// Whether the body exceeds the limit.
     pub(super) cut: bool,
 }
 
 impl ContentCoding {
-    /// How an answer is compressed; the error is the name of an encoding that cannot be read.
+    /// Returns the encoding of a response. The error is the name of an unsupported encoding.
     pub(super) fn from_headers(headers: &HeaderMap) -> Result<Self, String> {
-        let said = headers.get_all(CONTENT_ENCODING).iter();
-        let said: Vec<String> =
-            said.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase()).collect();
-        let said = said.join(",");
-        let mut found = Self::Identity;
-        for name in said.split(',').map(str::trim).filter(|name| !matches!(*name, "" | "identity")) {
-            found = match (found, name) {
+        let names = headers.get_all(CONTENT_ENCODING).iter();
+        let names: Vec<String> =
+            names.map(|value| String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase()).collect();
+        let names = names.join(",");
+        let mut coding = Self::Identity;
+        for name in names.split(',').map(str::trim).filter(|name| !matches!(*name, "" | "identity")) {
+            coding = match (coding, name) {
                 (Self::Identity, "gzip" | "x-gzip") => Self::Gzip,
                 (Self::Identity, "deflate") => Self::Deflate,
-                _ => return Err(clean_excerpt(&said, 100)),
+                _ => return Err(clean_excerpt(&names, 100)),
             };
         }
-        Ok(found)
+        Ok(coding)
     }
 
-    /// At most so many bytes of what was compressed: a few bytes can stand for any number of them.
+    /// Decompresses at most this many bytes: a few compressed bytes can expand to any size.
     pub(super) fn decode(self, bytes: &[u8], most: usize) -> io::Result<DecodedBody> {
         match self {
             Self::Identity => Ok(DecodedBody { bytes: bytes.to_vec(), cut: false }),
             Self::Gzip => read_limited(MultiGzDecoder::new(bytes), most),
-            // The name means zlib, but some servers leave its head out.
+            // `deflate` means zlib, but some servers omit its header.
             Self::Deflate => read_limited(ZlibDecoder::new(bytes), most)
                 .or_else(|_| read_limited(DeflateDecoder::new(bytes), most)),
         }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::{ContentCoding, DecodedBody};
 
-    fn said(value: &'static str) -> Result<ContentCoding, String> {
+    fn coding_of(value: &'static str) -> Result<ContentCoding, String> {
         ContentCoding::from_headers(&HeaderMap::from_iter([(
             CONTENT_ENCODING,
             HeaderValue::from_static(value),
@@ -89,10 +89,10 @@ mod tests {
             ("x-gzip, identity", ContentCoding::Gzip),
             ("deflate", ContentCoding::Deflate),
         ] {
-            assert_eq!(said(name), Ok(coding), "{name}");
+            assert_eq!(coding_of(name), Ok(coding), "{name}");
         }
         for name in ["br", "zstd", "gzip, gzip", "gzip, br"] {
-            assert_eq!(said(name), Err(name.to_owned()));
+            assert_eq!(coding_of(name), Err(name.to_owned()));
         }
     }
 

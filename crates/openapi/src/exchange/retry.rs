@@ -1,4 +1,4 @@
-//! When a request is sent again: where the server leads elsewhere, and where it asks for patience.
+//! When a request is sent again: redirects and `Retry-After`.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,19 +8,19 @@ use reqwest::{Response, Url};
 
 use crate::host_policy::redact_url;
 
-/// Where an answer leads.
+/// How to handle a redirect response.
 #[derive(Debug, PartialEq)]
 pub(super) enum Redirect {
     No,
-    /// The same request there.
+    /// Repeat the same request at this URL.
     Same(Url),
-    /// A look at what is there.
+    /// Send a GET request to this URL.
     AsGet(Url),
-    /// It is not followed, and this is why.
+    /// The redirect is not followed, for this reason.
     Refused(String),
 }
 
-/// Whether doing it twice is doing it once.
+/// Whether a method is idempotent.
 pub(super) fn is_idempotent(method: &Method) -> bool {
     matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" | "QUERY")
 }
@@ -35,7 +35,7 @@ fn classify_redirect(status: StatusCode, headers: &HeaderMap, method: &Method, f
     }
     let Some(location) = headers.get(LOCATION) else { return Redirect::No };
     let target = location.to_str().ok().and_then(|location| from.join(location).ok());
-    let Some(target) = target else { return refused("its redirect leads to no address") };
+    let Some(target) = target else { return refused("the server redirected to an invalid URL") };
     if target.origin() != from.origin() || !target.username().is_empty() {
         let to = redact_url(&target);
         return refused(&format!(
@@ -47,7 +47,7 @@ fn classify_redirect(status: StatusCode, headers: &HeaderMap, method: &Method, f
         307 | 308 => Redirect::Same(target),
         303 => Redirect::AsGet(target),
         _ if looks => Redirect::Same(target),
-        _ => refused("this redirect is not followed: it would turn the request into another one"),
+        _ => refused("this redirect is not followed because it would change the request method"),
     }
 }
 
@@ -55,17 +55,17 @@ fn refused(why: &str) -> Redirect {
     Redirect::Refused(why.to_owned())
 }
 
-/// How long the server wants us to wait before we try again, if it does.
+/// Returns how long the server asks to wait before a retry.
 pub(super) fn retry_delay(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let asks = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
     if !asks {
         return None;
     }
-    let said = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = said.parse::<u64>() {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
     }
-    let at = chrono::DateTime::parse_from_rfc2822(said).ok()?;
+    let at = chrono::DateTime::parse_from_rfc2822(value).ok()?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let at = Duration::from_secs(u64::try_from(at.timestamp()).ok()?);
     Some(at.saturating_sub(now))

@@ -24,7 +24,7 @@ use crate::operation::{Method, Operation, SecurityScheme, ServerUrl};
 use crate::request::fixtures::operation;
 use crate::settings::DocumentSettings;
 
-/// Everything that a call needs, around one operation.
+/// Everything that a call of one operation needs.
 struct Stage {
     http: HttpClients,
     settings: DocumentSettings,
@@ -35,7 +35,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A stage whose operation is at this address, because a person said so.
+    /// A stage whose operation has a configured base URL.
     fn at(url: &str, operation: Operation) -> Self {
         let mut settings =
             DocumentSettings::new(SourceName::new("made"), DocumentLocation::File("made.yaml".into()));
@@ -55,7 +55,7 @@ impl Stage {
         Self::at(&fake.url(), operation(method, "/a"))
     }
 
-    /// A stage whose operation is where only its document says.
+    /// A stage whose base URL comes from the document alone.
     fn as_documented(url: &str) -> Self {
         let server = ServerUrl { template: url.to_owned(), variables: Default::default() };
         let mut stage = Self::at("http://unused.example", operation(Method::Get, "/a"));
@@ -91,7 +91,7 @@ impl Stage {
     }
 }
 
-/// The text of the first block of a result.
+/// Returns the text of the first content block of a result.
 fn text(outcome: &Outcome) -> String {
     let result: Value = serde_json::from_str(outcome.body.get()).unwrap();
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()

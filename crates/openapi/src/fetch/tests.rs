@@ -1,4 +1,4 @@
-//! Where documents and what they refer to are fetched, and where not.
+//! Which hosts documents and their references are fetched from.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::document::{DocumentLocation, FetchFn, LoadSettings, load};
 use crate::fake_server::{FakeServer, StaticResolver, answer, http_clients, json, tls_config};
 use crate::host_policy::AllowedHosts;
 
-/// What a thread that may wait gets.
+/// The result of fetching on a thread that may block.
 async fn fetched(fetch: Arc<FetchFn>, address: &str) -> Result<String, String> {
     let address = address.to_owned();
     let brought = tokio::task::spawn_blocking(move || fetch(&address)).await.unwrap();
     brought.map(|bytes| String::from_utf8(bytes).unwrap())
 }
 
-const INSIDE: &str = "which is this machine, a private network or the like";
+const INSIDE: &str = "which is not a public address";
 
 #[tokio::test]
 async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
@@ -42,9 +42,9 @@ async fn a_reference_to_an_inside_address_is_refused_and_the_rest_is_served() {
         crate::convert::convert(&load(&location, &settings).unwrap(), &Default::default())
     });
     let conversion = work.await.unwrap();
-    let told: Vec<&str> = conversion.diagnostics.iter().map(|found| found.message.as_str()).collect();
-    assert_eq!((conversion.operations.len(), told.len()), (1, 5), "{told:?}");
-    assert!(told.iter().all(|told| told.contains(INSIDE)), "{told:?}");
+    let messages: Vec<&str> = conversion.diagnostics.iter().map(|found| found.message.as_str()).collect();
+    assert_eq!((conversion.operations.len(), messages.len()), (1, 5), "{messages:?}");
+    assert!(messages.iter().all(|message| message.contains(INSIDE)), "{messages:?}");
     assert_eq!(fake.request_lines(), [""; 0]);
 }
 
@@ -71,7 +71,7 @@ async fn a_redirect_to_an_inside_address_is_not_followed() {
     let address = format!("{}/s.json", fake.url());
     let error =
         fetched(blocking_fetcher(named, http_clients(), Handle::current()), &address).await.unwrap_err();
-    assert_eq!(error, format!("the document names {}, {INSIDE}", inside.url()));
+    assert_eq!(error, format!("the document points to {}, {INSIDE}", inside.url()));
     assert_eq!((fake.request_lines().len(), inside.request_lines().len()), (1, 0));
     for location in ["file:///etc/passwd", "ftp://127.0.0.1/"] {
         let fake =
@@ -81,7 +81,7 @@ async fn a_redirect_to_an_inside_address_is_not_followed() {
         let error = fetched(document_fetcher(&document, http_clients(), Handle::current()), &document)
             .await
             .unwrap_err();
-        assert!(error.ends_with("is no address that starts with http:// or https://"), "{error}");
+        assert!(error.ends_with("is not an http:// or https:// URL"), "{error}");
     }
 }
 
@@ -92,7 +92,7 @@ async fn a_name_that_leads_inside_is_not_fetched_from() {
     let leading = HttpClients::with_resolver(names, &tls_config());
     let fetch = document_fetcher("document.json", leading.unwrap(), Handle::current());
     let error = fetched(fetch, &format!("http://schemas.example.com:{}/s", fake.port)).await.unwrap_err();
-    assert!(error.ends_with("its name leads to this machine, a private network or the like"), "{error}");
+    assert!(error.ends_with("the host name does not resolve to a public address"), "{error}");
     assert_eq!(fake.request_lines(), [""; 0]);
 }
 
@@ -102,6 +102,6 @@ async fn going_round_in_circles_ends() {
     let document = fake.url();
     let error =
         fetched(document_fetcher(&document, http_clients(), Handle::current()), &document).await.unwrap_err();
-    assert_eq!(error, format!("{document} led elsewhere more than 5 times"));
+    assert_eq!(error, format!("{document} redirected more than 5 times"));
     assert_eq!(fake.request_lines().len(), 6);
 }

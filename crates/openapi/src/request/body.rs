@@ -1,4 +1,4 @@
-//! The body of a request: JSON as it was written, forms, parts with files, text and bytes.
+//! The body of a request: JSON, forms, multipart, text and bytes.
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
@@ -13,20 +13,20 @@ use crate::operation::{
     ArgumentLocation, BodyEncoding, FieldEncoding, Operation, OperationBody, ParameterStyle,
 };
 
-/// What is sent, and as what.
+/// The encoded body and its content type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Payload {
     pub(crate) content_type: String,
     pub(crate) bytes: Bytes,
 }
 
-/// What the arguments say about the body.
+/// The arguments that form the body.
 pub(super) enum BodyInput<'a> {
     Whole {
         property: &'a str,
         value: &'a RawValue,
     },
-    /// Its members, by wire name, and the property that each came from.
+    /// Its members by wire name, and the property that each came from.
     Members(Vec<BodyInputMember<'a>>),
 }
 
@@ -36,24 +36,24 @@ pub(super) struct BodyInputMember<'a> {
     pub(super) value: &'a RawValue,
 }
 
-/// The body, if there is one.
+/// Builds the body, if there is one.
 pub(super) fn build_body(
     operation: &Operation,
     given: &Object,
 ) -> Result<Option<Payload>, RequestBuildError> {
     let Some(body) = &operation.body else { return Ok(None) };
-    let Some(said) = body_input(operation, body, given) else { return Ok(None) };
+    let Some(input) = body_input(operation, body, given) else { return Ok(None) };
     let bytes = match body.encoding {
-        BodyEncoding::Json => encode_json(&said),
-        BodyEncoding::Form => encode_form(body, &said),
-        BodyEncoding::Multipart => return multipart::write(body, &said).map(Some),
-        BodyEncoding::Text => match &said {
+        BodyEncoding::Json => encode_json(&input),
+        BodyEncoding::Form => encode_form(body, &input),
+        BodyEncoding::Multipart => return multipart::write(body, &input).map(Some),
+        BodyEncoding::Text => match &input {
             BodyInput::Whole { value, .. } => to_plain_text(value).unwrap_or_default().into_bytes(),
-            BodyInput::Members(_) => encode_json(&said),
+            BodyInput::Members(_) => encode_json(&input),
         },
         BodyEncoding::Bytes => {
-            let BodyInput::Whole { property, value } = said else {
-                return Err(RequestBuildError::Document("its body is bytes and has members".to_owned()));
+            let BodyInput::Whole { property, value } = input else {
+                return Err(RequestBuildError::Document("its body is binary but has members".to_owned()));
             };
             let file = FileArgument::read(value)
                 .map_err(|why| RequestBuildError::Argument(property.to_owned(), why))?;
@@ -72,13 +72,13 @@ pub(super) fn build_body(
     Ok(Some(Payload { content_type, bytes: bytes.into() }))
 }
 
-/// A media type that can be sent; one with a wildcard cannot.
+/// Returns a media type that can be sent. One with a wildcard cannot.
 pub(super) fn concrete_media_type(media_type: &str) -> Option<&str> {
     let fine = !media_type.contains('*') && media_type.contains('/');
     fine.then_some(media_type)
 }
 
-/// Nothing where nothing was said and nothing has to be.
+/// Returns the JSON body. `None` if there are no arguments for an optional body.
 fn body_input<'a>(
     operation: &'a Operation,
     body: &OperationBody,
@@ -99,8 +99,8 @@ fn body_input<'a>(
     (body.required || !members.is_empty()).then_some(BodyInput::Members(members))
 }
 
-fn encode_json(said: &BodyInput<'_>) -> Vec<u8> {
-    match said {
+fn encode_json(input: &BodyInput<'_>) -> Vec<u8> {
+    match input {
         BodyInput::Whole { value, .. } => value.get().as_bytes().to_vec(),
         BodyInput::Members(members) => {
             let mut object = Object::default();
@@ -112,11 +112,11 @@ fn encode_json(said: &BodyInput<'_>) -> Vec<u8> {
     }
 }
 
-fn encode_form(body: &OperationBody, said: &BodyInput<'_>) -> Vec<u8> {
+fn encode_form(body: &OperationBody, input: &BodyInput<'_>) -> Vec<u8> {
     let usual = FieldEncoding::default();
     let field =
         |name: &str, value: &RawValue| encode_field(name, value, body.fields.get(name).unwrap_or(&usual));
-    let pairs: Vec<String> = match said {
+    let pairs: Vec<String> = match input {
         BodyInput::Members(members) => {
             members.iter().flat_map(|member| field(member.name, member.value)).collect()
         }
@@ -124,14 +124,14 @@ fn encode_form(body: &OperationBody, said: &BodyInput<'_>) -> Vec<u8> {
             ShallowValue::Object(members) => {
                 members.iter().flat_map(|(name, value)| field(name, value)).collect()
             }
-            // Somebody has written the form already.
+            // The argument is an already encoded form.
             _ => return to_plain_text(value).unwrap_or_default().into_bytes(),
         },
     };
     pairs.join("&").into_bytes()
 }
 
-/// One member of a form: a list is the name again and again, an object is JSON, unless the document says otherwise.
+/// Encodes one member of a form. By default, a list repeats the name and an object is JSON.
 fn encode_field(name: &str, value: &RawValue, how: &FieldEncoding) -> Vec<String> {
     let as_json = how.content_type.as_deref().is_some_and(is_json);
     let writing = ParameterSerializer {

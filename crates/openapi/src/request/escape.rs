@@ -1,25 +1,26 @@
-//! Percent-encoding, for each place of a request that needs its own.
+//! Percent-encoding for each part of a request.
 
 use std::fmt::Write;
 
-/// What may stand for itself.
+/// Which characters are not encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EncodeSet {
     /// Letters, digits and `-._~`.
     Unreserved,
-    /// Also what has a meaning in addresses, in a path: a slash is one then. What would end the path is not.
+    /// Also reserved characters in a path, including slashes, but not those that would end the
+    /// path.
     ReservedInPath,
-    /// Also what has a meaning in addresses, in a query. What would begin another parameter, or end the query, is
-    /// not, nor is the plus sign, which is read as a space there.
+    /// Also reserved characters in a query, but not those that would start another parameter or end
+    /// the query, nor the plus sign, which is decoded as a space.
     ReservedInQuery,
-    /// The text of a document's own path: everything that a path may hold.
+    /// Literal text of the document's path template: everything that a path may contain.
     Literal,
-    /// Nothing is encoded: the place is no address.
+    /// Nothing is encoded because the value is not part of a URL.
     Everything,
 }
 
 impl EncodeSet {
-    /// How a value is written in a query, where the document says whether reserved characters stay.
+    /// Returns the set for a query value, depending on `allowReserved`.
     pub(crate) fn in_query(reserved: bool) -> Self {
         if reserved { Self::ReservedInQuery } else { Self::Unreserved }
     }
@@ -40,13 +41,13 @@ impl EncodeSet {
             }
     }
 
-    /// Whether what is encoded already stays so.
+    /// Whether existing percent-encoded sequences are kept.
     fn keeps_encoded(self) -> bool {
         matches!(self, Self::ReservedInPath | Self::ReservedInQuery | Self::Literal)
     }
 }
 
-/// Adds a text, encoded.
+/// Appends an encoded text.
 pub(crate) fn percent_encode_into(text: &str, allow: EncodeSet, to: &mut String) {
     if allow == EncodeSet::Everything {
         to.push_str(text);

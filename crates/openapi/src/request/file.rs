@@ -1,4 +1,4 @@
-//! Files in arguments: base64, a data URI, or an object that says more about one.
+//! Files in arguments: base64, a data URI, or an object with more information.
 
 use base64::Engine;
 use base64::alphabet;
@@ -9,7 +9,7 @@ use toolyard_hub::json::Object;
 
 use super::shallow_value::{ShallowValue, to_plain_text};
 
-/// People send both alphabets, with and without the padding.
+/// Accepts both base64 alphabets, with and without padding.
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
@@ -23,18 +23,18 @@ pub(super) struct FileArgument {
 }
 
 impl FileArgument {
-    /// Why it cannot be had is said without what was given: it may be long, and it may be private.
+    /// Parses a file. Errors do not quote the value, which may be long and private.
     pub(super) fn read(raw: &RawValue) -> Result<Self, String> {
         match ShallowValue::read(raw) {
             ShallowValue::Text(text) => Self::from_text(&text),
             ShallowValue::Object(_) => {
                 let object = Object::parse(raw).unwrap_or_default();
-                let said = |key| object.get(key).and_then(to_plain_text);
-                let data = said("data").ok_or("is an object without `data`")?;
+                let member_text = |key| object.get(key).and_then(to_plain_text);
+                let data = member_text("data").ok_or("is an object without `data`")?;
                 let file = Self::from_text(&data)?;
                 Ok(Self {
-                    filename: said("filename").or(file.filename),
-                    content_type: said("content_type").or(file.content_type),
+                    filename: member_text("filename").or(file.filename),
+                    content_type: member_text("content_type").or(file.content_type),
                     ..file
                 })
             }
@@ -57,11 +57,11 @@ impl FileArgument {
         let plain: Vec<u8> = percent_decode_str(data).collect();
         let bytes = if in_base64 {
             let text = std::str::from_utf8(&plain).ok().and_then(decode);
-            text.ok_or("is a data URI whose data is no base64")?
+            text.ok_or("is a data URI whose data is not base64")?
         } else {
             plain
         };
-        // A name is a parameter that some programs write.
+        // Some programs add the file name as a parameter.
         let mut parameters = media_type.split(';');
         let kind = parameters.next().unwrap_or_default().trim();
         let mut filename = None;
@@ -133,7 +133,7 @@ mod tests {
         let read = |value: serde_json::Value| FileArgument::read(&to_raw(&value)).unwrap_err();
         assert_eq!(read(json!("not base64!")), "is neither base64 nor a data URI");
         assert_eq!(read(json!("data:text/plain")), "is a data URI without a comma");
-        assert_eq!(read(json!("data:;base64,!!")), "is a data URI whose data is no base64");
+        assert_eq!(read(json!("data:;base64,!!")), "is a data URI whose data is not base64");
         assert_eq!(read(json!({"filename": "x"})), "is an object without `data`");
         assert_eq!(read(json!(5)), "must be base64, a data URI, or an object with `data`");
     }

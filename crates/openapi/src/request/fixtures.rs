@@ -1,4 +1,4 @@
-//! Operations that are made by hand, for tests.
+//! Hand-written operations for tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::operation::{
     ResultWrapping,
 };
 
-/// An operation with nothing to it.
+/// A minimal operation.
 pub(crate) fn operation(method: Method, path: &str) -> Operation {
     Operation {
         name: "made".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn operation(method: Method, path: &str) -> Operation {
     }
 }
 
-/// An argument in the style that is usual for its place.
+/// An argument in the default style of its location.
 pub(crate) fn argument(place: ArgumentLocation, name: &str) -> Argument {
     let form = matches!(place, ArgumentLocation::Query | ArgumentLocation::Cookie);
     Argument {

@@ -1,4 +1,5 @@
-//! Bodies of several parts. Nothing of what a caller gives can end a part, begin another, or add a header to one.
+//! Multipart bodies. Values of a caller cannot end a part, start another one, or add a header to
+//! one.
 
 use serde_json::value::RawValue;
 
@@ -8,11 +9,11 @@ use super::shallow_value::{ShallowValue, to_plain_text};
 use super::{RequestBuildError, is_json};
 use crate::operation::{FieldEncoding, OperationBody, ParameterStyle};
 
-pub(super) fn write(body: &OperationBody, said: &BodyInput<'_>) -> Result<Payload, RequestBuildError> {
+pub(super) fn write(body: &OperationBody, input: &BodyInput<'_>) -> Result<Payload, RequestBuildError> {
     let mut parts = MultipartWriter { boundary: boundary()?, bytes: Vec::new() };
     let usual = FieldEncoding { file: body.more_files, ..FieldEncoding::default() };
     let how = |name: &str| body.fields.get(name).unwrap_or(&usual);
-    match said {
+    match input {
         BodyInput::Members(members) => {
             for member in members {
                 let wrong = |why| RequestBuildError::Argument(member.property.to_owned(), why);
@@ -28,7 +29,10 @@ pub(super) fn write(body: &OperationBody, said: &BodyInput<'_>) -> Result<Payloa
             };
             for (name, value) in &members {
                 let wrong = |why: String| {
-                    RequestBuildError::Argument((*property).to_owned(), format!("has {name}, which {why}"))
+                    RequestBuildError::Argument(
+                        (*property).to_owned(),
+                        format!("has the member `{name}`, which {why}"),
+                    )
                 };
                 parts.write_field(name, value, how(name)).map_err(wrong)?;
             }
@@ -40,7 +44,7 @@ pub(super) fn write(body: &OperationBody, said: &BodyInput<'_>) -> Result<Payloa
     Ok(Payload { content_type, bytes: parts.finish().into() })
 }
 
-/// Not to be guessed, so that no file can hold it.
+/// Random, so that no file can contain it.
 fn boundary() -> Result<String, RequestBuildError> {
     let id = toolyard_random::hex_id().map_err(|error| RequestBuildError::Internal(error.to_string()))?;
     Ok(format!("toolyard-{id}"))
@@ -52,7 +56,7 @@ struct MultipartWriter {
 }
 
 impl MultipartWriter {
-    /// A list is one part for each of its items, unless the document says how to write it as one.
+    /// Writes a list as one part for each item, unless the document encodes it as one.
     fn write_field(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
         let as_json = how.content_type.as_deref().is_some_and(is_json);
         if let ShallowValue::List(items) = ShallowValue::read(value)
@@ -77,23 +81,23 @@ impl MultipartWriter {
     }
 
     fn write_value(&mut self, name: &str, value: &RawValue, how: &FieldEncoding) -> Result<(), String> {
-        let said = how.content_type.as_deref().and_then(first_media_type);
+        let declared = how.content_type.as_deref().and_then(first_media_type);
         if how.file {
             if value.get() == "null" {
                 return Ok(());
             }
             let file = FileArgument::read(value)?;
-            let content_type = file.content_type.or(said.map(str::to_owned));
+            let content_type = file.content_type.or(declared.map(str::to_owned));
             let content_type = content_type.as_deref().unwrap_or("application/octet-stream");
             if !content_type.bytes().all(|byte| (b' '..0x7f).contains(&byte)) {
-                return Err("has a content type that cannot be sent".to_owned());
+                return Err("has an invalid content type".to_owned());
             }
             let filename = file.filename.unwrap_or_else(|| name.to_owned());
             self.write_part(name, Some(&filename), Some(content_type), &file.bytes);
             return Ok(());
         }
         let is_object = value.get().starts_with(['{', '[']);
-        match said {
+        match declared {
             Some(kind) if is_json(kind) => self.write_part(name, None, Some(kind), value.get().as_bytes()),
             None if is_object => {
                 self.write_part(name, None, Some("application/json"), value.get().as_bytes())
@@ -132,12 +136,13 @@ impl MultipartWriter {
     }
 }
 
-/// As browsers write names: what would end the name, or the line, is encoded.
+/// Encodes a name as browsers do: characters that would end the name or the line are
+/// percent-encoded.
 fn escape_quoted(text: &str) -> String {
     text.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A").replace('\0', "%00")
 }
 
-/// The first media type of a list that can be sent, if it holds nothing that a header cannot.
+/// Returns the first media type of a list that can be sent and is a valid header value.
 fn first_media_type(list: &str) -> Option<&str> {
     let fine = |kind: &&str| kind.bytes().all(|byte| (b' '..0x7f).contains(&byte));
     list.split(',').map(str::trim).filter(fine).find_map(concrete_media_type)
@@ -154,7 +159,7 @@ mod tests {
         let outage = SimulatedOutage::begin();
         let refused = boundary();
         assert!(
-            matches!(&refused, Err(RequestBuildError::Internal(why)) if why == "the system's source of random numbers failed"),
+            matches!(&refused, Err(RequestBuildError::Internal(why)) if why == "the system's random number generator failed"),
             "{:?}",
             refused.ok()
         );

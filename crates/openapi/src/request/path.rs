@@ -1,5 +1,5 @@
-//! The path of a request: the document's own, with the arguments in their places. An argument is data: it can never
-//! lead to another path than the one that the document describes.
+//! Builds the path of a request from the document's template and the arguments. Arguments are data:
+//! they can never lead to another path than the one that the document describes.
 
 use toolyard_hub::json::Object;
 
@@ -8,7 +8,7 @@ use super::styles::ParameterSerializer;
 use super::{RequestBuildError, serialize_content};
 use crate::operation::{Argument, ArgumentLocation, Operation};
 
-/// The path and the query that a document's path makes. Some documents write a query there.
+/// The path and query of a path template. Some documents include a query in the path.
 #[derive(Debug, PartialEq)]
 pub(super) struct ExpandedPath {
     pub(super) path: String,
@@ -16,7 +16,7 @@ pub(super) struct ExpandedPath {
 }
 
 pub(super) fn expand(operation: &Operation, given: &Object) -> Result<ExpandedPath, RequestBuildError> {
-    // What stands behind a hash is for whoever reads the document: it is never sent.
+    // The fragment is documentation and is never sent.
     let template = operation.path.split('#').next().unwrap_or_default();
     let (path, query) = match template.split_once('?') {
         Some((path, query)) => (path, Some(query)),
@@ -41,7 +41,7 @@ impl PathExpander<'_> {
                 Some(argument) => filled.push_str(&self.serialize_argument(argument)?),
                 None => {
                     return Err(RequestBuildError::Document(format!(
-                        "its path names {{{name}}}, which is no parameter"
+                        "its path contains `{{{name}}}`, which is not a parameter"
                     )));
                 }
             }
@@ -68,14 +68,14 @@ impl PathExpander<'_> {
                 ParameterSerializer { name: &argument.wire_name, style, explode, allow }.serialize_text(raw)
             }
         };
-        // Without a value the path would be another one: that of the whole collection, often.
+        // An empty value would change the path, often to that of the whole collection.
         value
             .filter(|value| !value.is_empty())
             .ok_or_else(|| wrong("must not be empty: it is part of the path"))
     }
 }
 
-/// The next `{name}` of a template, with what stands before and after it.
+/// Returns the next `{name}` of a template and the text before and after it.
 fn next_placeholder(template: &str) -> Option<(&str, &str, &str)> {
     let start = template.find('{')?;
     let end = start + template[start..].find('}')?;

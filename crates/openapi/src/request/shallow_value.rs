@@ -1,10 +1,10 @@
-//! What a caller gave for an argument, read one level at a time. Numbers stay the text that they were written as: `1e3`
-//! is not `1000`, and a number of forty digits keeps them all.
+//! Argument values, parsed one level at a time. Numbers keep their text: `1e3` is not `1000`, and a
+//! number of forty digits keeps them all.
 
 use serde_json::value::RawValue;
 use toolyard_hub::json::Object;
 
-/// One JSON value, with what is below it still unread.
+/// A JSON value whose children are not parsed yet.
 #[derive(Debug)]
 pub(crate) enum ShallowValue<'a> {
     Null,
@@ -35,7 +35,7 @@ impl<'a> ShallowValue<'a> {
     }
 }
 
-/// A value as one text: what it is where it is a single thing, and its JSON otherwise. Nothing for null.
+/// Returns a scalar as its text and other values as JSON. `None` for null.
 pub(crate) fn to_plain_text(raw: &RawValue) -> Option<String> {
     match ShallowValue::read(raw) {
         ShallowValue::Null => None,

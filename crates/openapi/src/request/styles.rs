@@ -1,5 +1,5 @@
-//! The styles of parameters, as the table of the OpenAPI specification has them. A value is taken apart here once, and
-//! put together for the place that it goes to.
+//! The parameter styles of the OpenAPI specification. A value is parsed once and serialized for its
+//! location.
 
 use serde_json::value::RawValue;
 
@@ -7,10 +7,11 @@ use super::escape::{EncodeSet, percent_encode, percent_encode_into};
 use super::shallow_value::{ShallowValue, to_plain_text};
 use crate::operation::ParameterStyle;
 
-/// How deep the value of a parameter may be nested.
+/// Maximum nesting depth of a parameter value.
 const DEEPEST: usize = 64;
 
-/// A value that a style can write: null is none, and members that are null are not there.
+/// A value that a style can serialize. Null has no representation, and null
+/// members are dropped.
 #[derive(Debug, PartialEq)]
 enum StyleValue {
     One(String),
@@ -34,7 +35,7 @@ impl StyleValue {
         }
     }
 
-    /// As RFC 6570 has it: an empty list is no value.
+    /// As in RFC 6570, an empty list counts as a missing value.
     fn is_empty(&self) -> bool {
         match self {
             Self::One(_) => false,
@@ -44,7 +45,7 @@ impl StyleValue {
     }
 }
 
-/// How a parameter is written.
+/// How a parameter is serialized.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ParameterSerializer<'a> {
     pub(crate) name: &'a str,
@@ -54,7 +55,8 @@ pub(crate) struct ParameterSerializer<'a> {
 }
 
 impl ParameterSerializer<'_> {
-    /// In a path or a header, where a value is one piece of text. Nothing where there is no value.
+    /// Serializes for a path or a header, where a value is one piece of text. `None` if there is no
+    /// value.
     pub(crate) fn serialize_text(&self, raw: &RawValue) -> Option<String> {
         let parts = StyleValue::read(raw).filter(|parts| !parts.is_empty())?;
         let name = percent_encode(self.name, self.allow);
@@ -70,7 +72,7 @@ impl ParameterSerializer<'_> {
         let matrix = self.style == ParameterStyle::Matrix;
         if matrix && !self.explode {
             piece.push_str(&name);
-            // As RFC 6570 has it: an empty value has no equals sign here.
+            // As in RFC 6570, an empty value has no equals sign here.
             if parts != StyleValue::One(String::new()) {
                 piece.push('=');
             }
@@ -105,7 +107,7 @@ impl ParameterSerializer<'_> {
         Some(piece)
     }
 
-    /// In a query, a cookie or a form: pairs, encoded already.
+    /// Serializes for a query, a cookie or a form: encoded pairs.
     pub(crate) fn serialize_pairs(&self, raw: &RawValue) -> Vec<(String, String)> {
         let name = percent_encode(self.name, EncodeSet::Unreserved);
         if self.style == ParameterStyle::DeepObject && raw.get().starts_with(['{', '[']) {
@@ -142,8 +144,8 @@ impl ParameterSerializer<'_> {
         }
     }
 
-    /// `name[member]=value`, and further down `name[member][0]=value`. The specification leaves open what is below the
-    /// first level; this is what the servers do that go further.
+    /// `name[member]=value`, and further down `name[member][0]=value`. The specification does not
+    /// define levels below the first; this is what servers that support them accept.
     fn serialize_deep_object(
         &self,
         name: &str,

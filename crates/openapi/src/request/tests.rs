@@ -1,4 +1,4 @@
-//! Whole requests, from operations that are made by hand.
+//! Complete requests of hand-written operations.
 
 mod bodies;
 mod places;

@@ -1,18 +1,18 @@
-//! Text in the character set that its content type names, as browsers read it.
+//! Decodes text in the character set of its content type, as browsers do.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, WINDOWS_1252};
 
-/// The text, by what the content type says; a byte order mark says it better. What is not text in this character set is
-/// replaced by `\u{fffd}`, and a character set that is not known is taken for UTF-8.
+/// Decodes text by its content type. A byte order mark takes precedence. Invalid bytes are replaced
+/// by `\u{fffd}`, and an unknown character set is treated as UTF-8.
 pub(super) fn decode_text(bytes: &[u8], content_type: &str) -> String {
     let encoding = match charset(content_type).as_str() {
-        // HTTP takes it for big-endian where browsers do not.
+        // HTTP treats it as big-endian, browsers do not.
         "utf-16" => UTF_16BE,
-        // Not a name of the standard, but one that is met.
+        // Not a standard name, but in use.
         "latin-1" => WINDOWS_1252,
         other => Encoding::for_label_no_replacement(other.as_bytes()).unwrap_or(UTF_8),
     };
-    // Many say ISO-8859-1 who mean UTF-8.
+    // Many servers declare ISO-8859-1 but send UTF-8.
     let is_utf_8 = encoding.is_single_byte() && std::str::from_utf8(bytes).is_ok();
     let (text, ..) = if is_utf_8 { UTF_8 } else { encoding }.decode(bytes);
     text.into_owned()
@@ -20,8 +20,8 @@ pub(super) fn decode_text(bytes: &[u8], content_type: &str) -> String {
 
 fn charset(content_type: &str) -> String {
     let mut parameters = content_type.split(';').skip(1).filter_map(|parameter| parameter.split_once('='));
-    let said = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
-    said.map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase()).unwrap_or_default()
+    let charset = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("charset"));
+    charset.map(|(_, value)| value.trim().trim_matches('"').to_ascii_lowercase()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Structured content as the tool's output schema has it, or which rule of the document an answer breaks.
+//! Structured content that matches the tool's output schema, or how a response violates the schema
+//! of the document.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -8,12 +9,12 @@ use toolyard_hub::{Raw, Schema, SchemaCheck, SchemaViolation};
 use super::{BufferedResponse, ResponseBody};
 use crate::operation::{Operation, ResponseRule, ResultWrapping};
 
-/// How many violations are told, and how many characters of each.
-const TOLD: usize = 3;
+/// Maximum number of violations that are reported, and of characters of each.
+const MAX_REPORTED: usize = 3;
 const LONGEST: usize = 300;
 
-/// The structured content of a good answer, if there is any. The error is a line for people: that the call was made, and
-/// what is wrong with its answer.
+/// Returns the structured content of a successful response, if there is any. The error is one line
+/// for the user: that the call was made, and what is wrong with its response.
 pub(super) async fn extract_structured_content(
     operation: &Operation,
     answer: &BufferedResponse,
@@ -30,19 +31,19 @@ pub(super) async fn extract_structured_content(
     }
     let rule = response_rule(operation, answer.status.as_u16());
     let broken = match (describe_non_json(answer, body), candidates.first()) {
-        (Some(kind), _) => format!("the answer {kind}"),
+        (Some(kind), _) => format!("the response {kind}"),
         (None, Some(candidate)) => describe_violations(operation, schema, rule, candidate).await,
-        (None, None) => "the answer is JSON, but not an object".to_owned(),
+        (None, None) => "the response is JSON, but not an object".to_owned(),
     };
     let reason = answer.status.canonical_reason().map(|reason| format!(" {reason}")).unwrap_or_default();
     let place = rule.map(|rule| format!(" at #{}", rule.pointer)).unwrap_or_default();
     let (method, path, status) = (operation.method.as_str(), &operation.path, answer.status.as_u16());
     Err(format!(
-        "the call was made: {method} {path} answered HTTP {status}{reason}, but the answer breaks the schema of the document{place}: {broken}"
+        "the call was made: {method} {path} answered HTTP {status}{reason}, but the response violates the schema of the document{place}: {broken}"
     ))
 }
 
-/// What may be the structured content, the likeliest first.
+/// Returns the candidates for the structured content, most likely first.
 fn candidates(wrapping: ResultWrapping, body: &ResponseBody) -> Vec<Raw> {
     let shaped = |json: &RawValue| match wrapping {
         ResultWrapping::Always => Some(wrap_result(json.to_owned())),
@@ -55,7 +56,7 @@ fn candidates(wrapping: ResultWrapping, body: &ResponseBody) -> Vec<Raw> {
     }
     let mut found = Vec::new();
     if let Some(text) = &body.text {
-        // Some servers label their JSON as another kind of text.
+        // Some servers declare JSON as another text type.
         let json = serde_json::from_str::<Raw>(text).ok();
         found.extend(json.filter(|json| json.get().starts_with(['{', '['])).and_then(|json| shaped(&json)));
     }
@@ -75,7 +76,7 @@ fn wrap_result(inner: Raw) -> Raw {
     whole.to_raw()
 }
 
-/// Nothing where the check could not be made.
+/// Returns whether the value matches. `None` if the check could not be made.
 async fn violations(schema: &Schema, candidate: &Raw) -> Vec<SchemaViolation> {
     match schema.check(candidate).await {
         SchemaCheck::Checked(violations) => violations,
@@ -83,7 +84,7 @@ async fn violations(schema: &Schema, candidate: &Raw) -> Vec<SchemaViolation> {
     }
 }
 
-/// What is wrong with an answer that is not JSON.
+/// Describes a response that is not JSON.
 fn describe_non_json(answer: &BufferedResponse, body: &ResponseBody) -> Option<String> {
     if body.json.is_some() {
         return None;
@@ -94,19 +95,20 @@ fn describe_non_json(answer: &BufferedResponse, body: &ResponseBody) -> Option<S
     let kind = super::content_type(&answer.headers);
     Some(match super::essence(kind).as_str() {
         "" => "has no content type and is not JSON".to_owned(),
-        kind if crate::request::is_json(kind) => format!("says {kind} but is not JSON"),
+        kind if crate::request::is_json(kind) => format!("is declared as {kind} but is not JSON"),
         kind => format!("is {}, not JSON", kind.chars().take(100).collect::<String>()),
     })
 }
 
-/// The schema that the document has for a status.
+/// Returns the schema of the document for a status.
 fn response_rule(operation: &Operation, status: u16) -> Option<&ResponseRule> {
     let rules = &operation.response_rules;
     let named = |name: &str| rules.iter().find(|rule| rule.status.eq_ignore_ascii_case(name));
     named(&status.to_string()).or_else(|| named("2XX")).or_else(|| rules.first())
 }
 
-/// Where the answer does not fit. Of several schemas only the one for this status can say that.
+/// Returns where the response does not match. If there are several schemas, only the one for this
+/// status is checked.
 async fn describe_violations(
     operation: &Operation,
     schema: &Schema,
@@ -128,17 +130,17 @@ async fn describe_violations(
             ResultWrapping::Always => violation.pointer.trim_start_matches("/result"),
             ResultWrapping::Never | ResultWrapping::Others => &violation.pointer,
         };
-        let told = SchemaViolation::new(pointer, violation.reason.as_str(), Value::Null).message();
-        told.chars().take(LONGEST).collect::<String>()
+        let message = SchemaViolation::new(pointer, violation.reason.as_str(), Value::Null).message();
+        message.chars().take(LONGEST).collect::<String>()
     };
-    let mut told: Vec<String> = found.iter().take(TOLD).map(sentence).collect();
-    if found.len() > TOLD {
-        told.push(format!("and {} more", found.len() - TOLD));
+    let mut messages: Vec<String> = found.iter().take(MAX_REPORTED).map(sentence).collect();
+    if found.len() > MAX_REPORTED {
+        messages.push(format!("and {} more", found.len() - MAX_REPORTED));
     }
-    told.join("; ")
+    messages.join("; ")
 }
 
-/// One of the schemas in the output schema's `anyOf`, as an output schema of its own.
+/// Returns one of the schemas in the `anyOf` of the output schema as an output schema of its own.
 fn branch_schema(schema: &Schema, wrapping: ResultWrapping, number: usize) -> Option<Schema> {
     let mut whole: Map<String, Value> = serde_json::from_str(schema.text().get()).ok()?;
     let list = match wrapping {

@@ -1,4 +1,4 @@
-//! Results of tools, byte for byte.
+//! Tool results, byte for byte.
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
@@ -34,7 +34,7 @@ fn outcome(answer: BufferedResponse, operation: &Operation) -> Outcome {
     runtime.block_on(answer.into_outcome(operation))
 }
 
-/// The result of a tool that says nothing about its results.
+/// The result of a tool without an output schema.
 fn plain(answer: BufferedResponse) -> String {
     outcome(answer, &operation(Verb::Get, "/a")).body.get().to_owned()
 }
@@ -62,7 +62,7 @@ fn wrapped(answer: BufferedResponse) -> String {
     outcome(answer, &promising(&schema, ResultWrapping::Always)).body.get().to_owned()
 }
 
-/// Whether a result says that it failed, its first text, and its structured content.
+/// Whether a result is an error, its first text, and its structured content.
 fn kept(answer: BufferedResponse, schema: &Value, wrapping: ResultWrapping) -> (bool, String, Value) {
     let outcome = outcome(answer, &promising(schema, wrapping));
     let result: Value = serde_json::from_str(outcome.body.get()).unwrap();
@@ -78,7 +78,7 @@ fn json_is_text_and_structured_content_as_it_came() {
         plain(answer(200, &[JSON], text)),
         r#"{"content":[{"type":"text","text":"{\"a\": 1e3, \"b\":[9223372036854775808123]}"}],"structuredContent":{"a": 1e3, "b":[9223372036854775808123]},"_meta":{"dev.toolyard/http":{"status":200,"headers":{}}}}"#
     );
-    // Structured content is an object; what is none is text alone, unless the schema says that it is wrapped.
+    // Structured content has to be an object. Other JSON is text alone, unless the schema wraps it.
     assert_eq!(
         plain(answer(200, &[("content-type", "application/problem+json")], "[1, 2]")),
         r#"{"content":[{"type":"text","text":"[1, 2]"}],"_meta":{"dev.toolyard/http":{"status":200,"headers":{}}}}"#
@@ -162,7 +162,7 @@ fn a_failure_says_its_status_the_headers_of_interest_and_the_body() {
     );
 }
 
-const MADE: &str = "the call was made: GET /a answered HTTP 200 OK, but the answer breaks the schema of the document at \
+const MADE: &str = "the call was made: GET /a answered HTTP 200 OK, but the response violates the schema of the document at \
                     #/paths/~1a/get/responses/200: ";
 
 #[test]
@@ -171,11 +171,11 @@ fn an_answer_that_breaks_its_schema_is_an_error_that_says_which_rule_and_shows_t
     let body = r#"{"id": "seven"}"#;
     assert_eq!(
         kept(answer(200, &[JSON], body), &schema, ResultWrapping::Never),
-        (true, format!("{MADE}id: \"seven\" is not of type \"integer\"\n\n{body}"), Value::Null)
+        (true, format!("{MADE}`id`: \"seven\" is not of type \"integer\"\n\n{body}"), Value::Null)
     );
     let (failed, text, _) = kept(answer(200, &[JSON], "{}"), &schema, ResultWrapping::Never);
-    assert_eq!((failed, text), (true, format!("{MADE}id: is required\n\n{{}}")));
-    // What keeps to it goes out as it came, and a failure is not held against it.
+    assert_eq!((failed, text), (true, format!("{MADE}`id` is required\n\n{{}}")));
+    // A matching response is passed on unchanged, and an error response is not checked.
     let (failed, _, structured) = kept(answer(200, &[JSON], r#"{"id":7}"#), &schema, ResultWrapping::Never);
     assert_eq!((failed, structured), (false, json!({"id": 7})));
     let (failed, text, _) = kept(answer(404, &[JSON], "[]"), &schema, ResultWrapping::Never);
@@ -186,10 +186,10 @@ fn an_answer_that_breaks_its_schema_is_an_error_that_says_which_rule_and_shows_t
 fn an_answer_of_another_kind_than_promised_is_an_error() {
     let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}}});
     for (body, headers, why) in [
-        ("", JSON, "the answer has no body"),
-        ("<p>Hi</p>", ("content-type", "text/html; charset=utf-8"), "the answer is text/html, not JSON"),
-        ("oops{", JSON, "the answer says application/json but is not JSON"),
-        ("[1]", JSON, "the answer is JSON, but not an object"),
+        ("", JSON, "the response has no body"),
+        ("<p>Hi</p>", ("content-type", "text/html; charset=utf-8"), "the response is text/html, not JSON"),
+        ("oops{", JSON, "the response is declared as application/json but is not JSON"),
+        ("[1]", JSON, "the response is JSON, but not an object"),
     ] {
         let (failed, text, structured) = kept(answer(200, &[headers], body), &schema, ResultWrapping::Never);
         let line = text.lines().next().unwrap_or_default();
@@ -207,7 +207,7 @@ fn json_under_another_label_is_taken_for_what_it_is_if_that_is_what_was_promised
     let list = json!({"type": "object", "properties": {"result": {"type": "array"}}, "required": ["result"]});
     let (failed, _, structured) = kept(answer(200, &[text], "[7]"), &list, ResultWrapping::Always);
     assert_eq!((failed, structured), (false, json!({"result": [7]})));
-    // Where text was promised, a text that happens to be JSON stays text.
+    // If the schema expects text, a text that happens to be JSON stays text.
     let words =
         json!({"type": "object", "properties": {"result": {"type": "string"}}, "required": ["result"]});
     let (failed, _, structured) = kept(answer(200, &[text], "[7]"), &words, ResultWrapping::Always);
@@ -222,7 +222,7 @@ fn of_several_schemas_the_one_of_the_status_says_what_is_wrong() {
         assert!(!kept(answer(202, &[JSON], body), &schema, ResultWrapping::Never).0, "{body}");
     }
     let (failed, text, _) = kept(answer(202, &[JSON], r#"{"job":"x"}"#), &schema, ResultWrapping::Never);
-    assert!(failed && text.contains("responses/202: job: \"x\" is not of type \"integer\"\n"), "{text}");
+    assert!(failed && text.contains("responses/202: `job`: \"x\" is not of type \"integer\"\n"), "{text}");
 }
 
 #[test]
@@ -288,5 +288,5 @@ fn long_and_odd_headers_are_cut_and_cleaned() {
 fn what_was_not_read_is_said() {
     let mut cut = answer(200, &[("content-type", "text/event-stream")], "data: 1\n\n");
     cut.cut = Some(TruncationCause::Time);
-    assert!(plain(cut).contains(r#"[{"type":"text","text":"data: 1\n\n"},{"type":"text","text":"[cut off: 9 bytes came in the time that there was]"}]"#));
+    assert!(plain(cut).contains(r#"[{"type":"text","text":"data: 1\n\n"},{"type":"text","text":"[truncated: 9 bytes were received before the timeout]"}]"#));
 }

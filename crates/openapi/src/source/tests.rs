@@ -1,4 +1,4 @@
-//! A document in a yard: read, called, changed, broken and mended.
+//! A document in a yard: loaded, called, changed, broken and fixed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::document::DocumentLocation;
 use crate::fake_server::{self, FakeReply, FakeServer, answer, json};
 use crate::settings::DocumentSettings;
 
-/// A folder that is gone when the test is.
+/// A folder that is deleted at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -113,14 +113,14 @@ async fn a_file_is_served_and_followed() {
     let mut changes = stage.yard.events().subscribe_changes();
     folder.write("a.json", &document(&["one", "three"]));
     stage.until("the new version", |stage| stage.tools() == ["one", "three"]).await;
-    let told = async {
+    let tools_changed = async {
         while let Ok(event) = changes.recv().await {
             if matches!(&*event, YardEvent::CatalogChanged(change, _) if change.tools) {
                 return;
             }
         }
     };
-    timeout(Duration::from_secs(5), told).await.unwrap();
+    timeout(Duration::from_secs(5), tools_changed).await.unwrap();
     assert_eq!(stage.call("mcp__made__two").await.unwrap_err().kind(), ErrorKind::UnknownTool);
     stage.source.stop().await;
 }
@@ -130,7 +130,7 @@ async fn a_broken_version_changes_nothing_but_the_warnings() {
     let folder = Folder::new();
     let path = folder.write("a.json", &document(&["one"]));
     let stage = Stage::of(settings(DocumentLocation::File(path))).await;
-    folder.write("a.json", "{ this is no document");
+    folder.write("a.json", "{ this is not a document");
     stage
         .until("the warning", |stage| {
             stage
@@ -138,14 +138,21 @@ async fn a_broken_version_changes_nothing_but_the_warnings() {
                 .status()
                 .warnings
                 .iter()
-                .any(|warning| warning.starts_with("an older version is served"))
+                .any(|warning| warning.starts_with("serving the previous version"))
         })
         .await;
     assert_eq!(stage.tools(), ["one"]);
     assert_eq!(stage.source.status().state, SourceState::Ready);
     folder.write("a.json", &document(&["one", "two"]));
-    stage.until("the mended version", |stage| stage.tools() == ["one", "two"]).await;
-    assert!(!stage.source.status().warnings.iter().any(|warning| warning.starts_with("an older version")));
+    stage.until("the fixed version", |stage| stage.tools() == ["one", "two"]).await;
+    assert!(
+        !stage
+            .source
+            .status()
+            .warnings
+            .iter()
+            .any(|warning| warning.starts_with("serving the previous version"))
+    );
 }
 
 #[tokio::test]
@@ -195,7 +202,8 @@ async fn a_document_at_an_address_is_asked_for_again_and_its_server_is_where_it_
     let stage =
         Stage::of(DocumentSettings { reload_every: Duration::from_millis(50), ..settings(location) }).await;
     assert_eq!(stage.tools(), ["one"]);
-    // No server is named: that is the root of where the document came from, private as it is.
+    // The document has no servers, so the base URL is the root of the document's own URL, even if
+    // that is private.
     stage.call("mcp__made__one").await.unwrap();
     assert!(fake.request_lines().contains(&"GET /one".to_owned()));
     let asked = || fake.requests().iter().filter(|seen| seen.header("if-none-match").is_some()).count();
@@ -220,16 +228,16 @@ async fn an_address_that_fails_is_tried_again_and_says_why() {
         Stage::of(DocumentSettings { start_time: slow, reload_every: slow, ..settings(location) }).await;
     let status = stage.source.status();
     assert_eq!((status.state, status.retry_at.is_some()), (SourceState::Retrying, true));
-    assert_eq!(status.reason, Some(format!("{} answered 500", fake.url())));
+    assert_eq!(status.reason, Some(format!("{} returned HTTP 500", fake.url())));
     let refused = stage.call("mcp__made__one").await.unwrap_err();
-    let why = format!("made is retrying: {} answered 500", fake.url());
+    let why = format!("made is retrying: {} returned HTTP 500", fake.url());
     assert_eq!((refused.kind(), refused.message()), (ErrorKind::CannotConnect, why.as_str()));
     good.store(1, Ordering::Relaxed);
     stage.until("being served", |stage| stage.tools() == ["one"]).await;
     good.store(2, Ordering::Relaxed);
     stage
         .until("the warning", |stage| {
-            stage.source.status().warnings.iter().any(|warning| warning.contains("did not come within"))
+            stage.source.status().warnings.iter().any(|warning| warning.contains("timed out after"))
         })
         .await;
     assert_eq!(stage.tools(), ["one"]);
@@ -285,13 +293,13 @@ async fn what_a_person_should_know_is_among_the_warnings() {
         "paths":{"/a":{"get":{"operationId":"a","responses":{}}}}}"#;
     let mut settings = settings(DocumentLocation::File(folder.write("a.json", text)));
     let token = crate::settings::ApiCredential::Token(toolyard_hub::Secret::new("t"));
-    settings.auth.schemes.insert("nobody".to_owned(), token);
+    settings.auth.schemes.insert("unknown".to_owned(), token);
     let stage = Stage::of(settings).await;
     assert_eq!(
         stage.source.status().warnings,
         [
-            "auth.nobody is of no use: the security schemes of the document are none",
-            "some tools cannot be called: the document names http://169.254.169.254, which is this machine, a private network or the like; if that is meant, name the host in allow_hosts or base_url of this server, or say --base-url",
+            "auth.unknown matches no security scheme of the document (available: none)",
+            "some tools cannot be called: the document points to http://169.254.169.254, which is not a public address; if you trust this host, add it to `allow_hosts` of this server, set `base_url`, or pass `--base-url`",
         ]
     );
     assert_eq!(stage.call("mcp__made__a").await.unwrap_err().kind(), ErrorKind::CannotConnect);
@@ -317,7 +325,7 @@ async fn a_document_with_more_tools_than_fit_is_not_served_and_a_smaller_one_is(
     let status = stage.source.status();
     assert_eq!((status.state, stage.tools().len(), budget.used()), (SourceState::Retrying, 0, 0));
     let reason = status.reason.unwrap();
-    assert!(reason.starts_with("it lists more than 1000 bytes of definitions"), "{reason}");
+    assert!(reason.starts_with("it exceeds the limit of 1000 bytes of definitions"), "{reason}");
     folder.write("a.json", &document(&["one"]));
     stage.until("the smaller version", |stage| stage.tools() == ["one"]).await;
     assert!((1..1_000).contains(&budget.used()), "{}", budget.used());

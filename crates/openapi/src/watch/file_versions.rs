@@ -1,4 +1,4 @@
-//! Tells one version of a set of files from another.
+//! Detects changes in a set of files.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ impl FileVersions {
         Self(files.iter().map(|path| (path.clone(), FileVersion::from_path(path))).collect())
     }
 
-    /// The same files as they look now.
+    /// Returns the current versions of the same files.
     pub(super) fn reread(&self) -> Self {
         Self(self.0.iter().map(|(path, _)| (path.clone(), FileVersion::from_path(path))).collect())
     }
 
-    /// Where a file is in both, it looks as it did earlier.
+    /// Replaces the versions of files that are also in `earlier` with the earlier ones.
     pub(super) fn restore_earlier(&mut self, earlier: Self) {
         for (path, stamp) in earlier.0 {
             let same = path.canonicalize().unwrap_or(path);

@@ -1,5 +1,5 @@
-//! Brings the document here: from a file, or from an address, which is only asked whether there is a newer one. Reading
-//! and converting take place on a thread that nobody waits for.
+//! Loads the document from a file or a URL; a URL is requested conditionally. Parsing and
+//! conversion run on a blocking thread.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::host_policy::{AllowedHosts, redact_url};
 use crate::settings::{DocumentSettings, ReferencePolicy};
 use crate::source::{DocumentVersion, OpenApiState};
 
-/// What is remembered from one time to the next.
+/// State between two loads.
 #[derive(Debug, Default)]
 pub(super) struct DocumentLoader {
     etag: Option<HeaderValue>,
@@ -27,7 +27,7 @@ pub(super) struct DocumentLoader {
 }
 
 pub(super) enum LoadOutcome {
-    /// It is what it was.
+    /// The document has not changed.
     Unchanged,
     New(Box<LoadedDocument>),
 }
@@ -46,7 +46,7 @@ impl DocumentLoader {
         let bringing = async {
             let (location, main) = match &settings.location {
                 DocumentLocation::Url(url) => {
-                    let url = Url::parse(url).map_err(|_| "its address is none".to_owned())?;
+                    let url = Url::parse(url).map_err(|_| "the URL of the document is invalid".to_owned())?;
                     match self.fetch_main(inner, &named, url).await? {
                         None => return Ok(LoadOutcome::Unchanged),
                         Some((url, bytes)) => (DocumentLocation::Url(url.to_string()), Some((url, bytes))),
@@ -59,13 +59,15 @@ impl DocumentLoader {
             let work = ConversionJob { settings: settings.clone(), named, location, main, http, definitions };
             let runtime = Handle::current();
             let done = tokio::task::spawn_blocking(move || work.convert(&runtime)).await;
-            done.map_err(|_| "reading it crashed".to_owned())?.map(|new| LoadOutcome::New(Box::new(new)))
+            done.map_err(|_| "the document loader panicked".to_owned())?
+                .map(|new| LoadOutcome::New(Box::new(new)))
         };
         let brought = timeout(settings.start_time, bringing).await;
-        let brought =
-            brought.unwrap_or_else(|_| Err(format!("it did not come within {:?}", settings.start_time)));
+        let brought = brought.unwrap_or_else(|_| {
+            Err(format!("loading the document timed out after {:?}", settings.start_time))
+        });
         if brought.is_err() {
-            // Whatever could not be used must be sent again, also if it has not changed.
+            // A document that could not be used must be fetched again even if it has not changed.
             *self = Self::default();
         }
         brought
@@ -80,7 +82,7 @@ impl DocumentLoader {
         let settings = &inner.settings;
         let own = settings.base_url.as_deref().and_then(|base| Url::parse(base).ok());
         let dressed = |url: &Url, mut request: RequestBuilder| {
-            // What is for the API is for the document too where both are the same server.
+            // The headers for the API are also sent for the document if both have the same origin.
             if own.as_ref().is_some_and(|own| own.origin() == url.origin()) {
                 for (name, value) in &settings.headers {
                     request = request.header(name, value.reveal());
@@ -102,7 +104,7 @@ impl DocumentLoader {
             return Ok(None);
         }
         if !status.is_success() {
-            return Err(format!("{} answered {}", redact_url(&url), status.as_u16()));
+            return Err(format!("{} returned HTTP {}", redact_url(&url), status.as_u16()));
         }
         let (etag, modified) =
             (answer.headers().get(ETAG).cloned(), answer.headers().get(LAST_MODIFIED).cloned());
@@ -112,12 +114,12 @@ impl DocumentLoader {
     }
 }
 
-/// What the thread needs.
+/// The work for the blocking thread.
 struct ConversionJob {
     settings: DocumentSettings,
     named: AllowedHosts,
     location: DocumentLocation,
-    /// The document itself, where it came from an address.
+    /// The document itself, if it was fetched from a URL.
     main: Option<(Url, Vec<u8>)>,
     http: HttpClients,
     definitions: DefinitionBudget,
@@ -127,7 +129,8 @@ impl ConversionJob {
     fn convert(self, runtime: &Handle) -> Result<LoadedDocument, String> {
         let Self { settings, named, location, main, http, definitions } = self;
         let network = settings.references == ReferencePolicy::Network;
-        // Files are looked at before they are read: a change in between is then seen as one, never missed.
+        // File versions are recorded before the files are read, so that a change in between is
+        // detected.
         let mut stamps = match &location {
             DocumentLocation::File(path) => FileVersions::read(std::slice::from_ref(path)),
             DocumentLocation::Url(_) | DocumentLocation::Text { .. } => FileVersions::default(),
@@ -165,7 +168,8 @@ impl ConversionJob {
     }
 }
 
-/// What brings the document itself, which is here already, and what else it refers to.
+/// Returns a function that fetches the files that the document refers to. The document itself is
+/// already in memory.
 fn reference_fetcher(
     main: Option<(Url, Vec<u8>)>,
     named: AllowedHosts,

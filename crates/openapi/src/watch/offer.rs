@@ -1,4 +1,4 @@
-//! What a converted document offers to the yard, and what is odd about it.
+//! What a converted document offers to the yard, and the warnings about it.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,13 @@ use crate::host_policy::AllowedHosts;
 use crate::operation::{DiagnosticSeverity, Operation};
 use crate::settings::DocumentSettings;
 
-/// More warnings than this are only counted: `toolyard openapi` shows them all.
+/// Maximum number of warnings; the rest are only counted. `toolyard openapi` shows all of them.
 const MOST: usize = 20;
-/// How the warning begins that there are tools which will not work.
+/// Prefix of the warning about tools that cannot be called.
 pub(super) const UNCALLABLE: &str = "some tools cannot be called";
 
-/// The hosts that a person has named: in the configuration, or with the document's own address.
+/// Returns the hosts that the operator has named: in the configuration, or as the document's own
+/// URL.
 pub(super) fn allowed_hosts(settings: &DocumentSettings) -> AllowedHosts {
     let document = match &settings.location {
         DocumentLocation::Url(url) => Url::parse(url).ok(),
@@ -36,7 +37,7 @@ pub(super) fn allowed_hosts(settings: &DocumentSettings) -> AllowedHosts {
     AllowedHosts::new(document.iter().chain(&base).chain(&tokens), &settings.allow_hosts)
 }
 
-/// The tools that the configuration leaves in, with the permissions that it asks for.
+/// Returns the tools that the configuration selects, with their permissions.
 pub(super) fn build_offer(operations: &[Operation], settings: &DocumentSettings) -> SourceOffer {
     let tools = operations.iter().filter_map(|operation| {
         let name = operation.name.as_str();
@@ -61,7 +62,7 @@ pub(super) fn build_offer(operations: &[Operation], settings: &DocumentSettings)
     SourceOffer { tools: tools.collect(), ..SourceOffer::default() }
 }
 
-/// What a person should know about the document as it is served.
+/// Returns the warnings for the status of the source.
 pub(super) fn served_warnings(
     conversion: &Conversion,
     settings: &DocumentSettings,
@@ -73,7 +74,7 @@ pub(super) fn served_warnings(
     for name in settings.auth.schemes.keys().filter(|name| !known.contains(name.as_str())) {
         let there: Vec<&str> = known.iter().copied().collect();
         let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
-        warnings.push(format!("auth.{name} is of no use: the security schemes of the document are {there}"));
+        warnings.push(format!("auth.{name} matches no security scheme of the document (available: {there})"));
     }
     let mut places = BTreeSet::new();
     for operation in &conversion.operations {
@@ -94,7 +95,7 @@ pub(super) fn served_warnings(
     if warnings.len() > MOST {
         let more = warnings.len() - MOST;
         warnings.truncate(MOST);
-        warnings.push(format!("{more} more; `toolyard openapi` shows them all"));
+        warnings.push(format!("{more} more warnings; run `toolyard openapi` to see all of them"));
     }
     warnings
 }

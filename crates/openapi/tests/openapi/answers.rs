@@ -1,11 +1,12 @@
-//! Output schemas: they allow every good response that the document describes, or there is none.
+//! Output schemas: they accept every successful response that the document describes, or there is
+//! none.
 
 use serde_json::{Value, json};
 use toolyard_openapi::ResultWrapping;
 
 use super::{converted, tool};
 
-/// The output schema of an operation, without what all of them have, and how its answers are wrapped.
+/// The output schema of an operation without the common parts, and how its responses are wrapped.
 #[track_caller]
 fn output_of(method: &str, responses: &Value) -> (Option<Value>, ResultWrapping) {
     let document =
@@ -41,7 +42,7 @@ fn several_good_responses_are_all_allowed() {
         output(&json!({"202": body(&b), "200": body(&a), "404": body(&object("error"))})),
         (Some(json!({"anyOf": [a, b]})), ResultWrapping::Never)
     );
-    // The same twice is one.
+    // Duplicates are merged.
     assert_eq!(
         output(&json!({"200": body(&a), "201": body(&a)})),
         (Some(json!({"properties": {"a": {"type": "string"}}, "required": ["a"]})), ResultWrapping::Never)
@@ -67,10 +68,11 @@ fn there_is_no_output_schema_where_a_good_response_has_no_body() {
     assert_eq!(output(&json!({"200": a, "204": {"description": "nothing new"}})), NONE);
     assert_eq!(output(&json!({"200": a, "202": {"description": "later"}})), NONE);
     assert_eq!(output(&json!({"200": {"description": "done"}})), NONE);
-    // A 204 has none, whatever the document says, and neither has the answer to a HEAD.
+    // A 204 has no body, whatever the document says, and neither has the response to a HEAD
+    // request.
     assert_eq!(output(&json!({"200": a, "204": a})), NONE);
     assert_eq!(output_of("head", &json!({"200": a})), NONE);
-    // A body that may be any JSON says nothing either.
+    // A body that may be any JSON value has no schema either.
     assert_eq!(output(&json!({"200": a, "202": body(&json!({}))})), NONE);
     assert_eq!(output(&json!({"200": {"content": {"application/json": {}}}})), NONE);
     assert_eq!(output(&json!({"200": {"content": {"text/plain": {"schema": {}}}}})), NONE);

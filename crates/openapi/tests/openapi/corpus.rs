@@ -1,4 +1,5 @@
-//! Whole documents: those of the repository, and those of any folder that TOOLYARD_OPENAPI_CORPUS names.
+//! Complete documents: those of the repository, and those of any folder that
+//! TOOLYARD_OPENAPI_CORPUS names.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use super::soundness;
 
 const METHODS: [&str; 9] = ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
-/// Files with these endings, in all folders below.
+/// Files with these extensions, in all folders below.
 fn documents(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -31,7 +32,8 @@ fn documents(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// How many operations a document has, counted without the converter; none where paths are elsewhere.
+/// The number of operations of a document, counted without the converter. `None` if its paths are
+/// in other files.
 fn counted(document: &Value) -> Option<usize> {
     let paths = document.get("paths")?.as_object()?;
     let mut count = 0;
@@ -98,8 +100,8 @@ fn run(folder: &Path) -> Tally {
     tally
 }
 
-/// Whoever has more documents at hand names their folder in TOOLYARD_OPENAPI_CORPUS.
-#[allow(clippy::disallowed_methods, reason = "which documents are looked at is said from outside")]
+/// Converts the documents of the folder in TOOLYARD_OPENAPI_CORPUS, if it is set.
+#[allow(clippy::disallowed_methods, reason = "the environment selects the documents to test")]
 #[test]
 fn every_operation_of_the_documents_here_has_a_sound_tool() {
     let ours = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/openapi");

@@ -1,16 +1,16 @@
-//! What the documentation says about the tests is true.
+//! The claims of the documentation about tests are true.
 
 use std::path::Path;
 
-/// Rows of the table in `docs/openapi.md` that says which test shows each line of the checklist.
+/// Rows of the table in `docs/reference/openapi.md` that names the test for each line of the checklist.
 fn rows() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/openapi.md");
     let text = std::fs::read_to_string(page).unwrap();
     let (_, table) = text.split_once("| line | test |\n|---|---|\n").unwrap();
     table.lines().take_while(|line| line.starts_with('|')).map(str::to_owned).collect()
 }
 
-/// What stands between backticks.
+/// The text between backticks.
 fn quoted(row: &str) -> impl Iterator<Item = &str> {
     row.split('`').skip(1).step_by(2)
 }
@@ -35,7 +35,7 @@ fn every_line_of_the_checklist_names_a_test_that_is_there() {
     let mut missing = Vec::new();
     let mut named = 0;
     let rows = rows();
-    assert_eq!(rows.len(), 10, "spec/5 has ten lines");
+    assert_eq!(rows.len(), 10, "the checklist has ten lines");
     for row in &rows {
         let proof = row.rsplit_once(" | ").unwrap().1;
         let mut file = None;

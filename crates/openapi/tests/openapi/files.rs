@@ -1,11 +1,11 @@
-//! Files in multipart bodies: the same rule whatever the shape of the body.
+//! Files in multipart bodies: the same rule for every shape of the body.
 
 use serde_json::{Value, json};
 use toolyard_openapi::{BodyEncoding, Conversion};
 
 use super::{converted, tool};
 
-/// One operation with this content of its body.
+/// One operation with this body content.
 fn document(required: bool, content: &Value) -> Conversion {
     let operation = json!({"operationId": "it", "requestBody": {"required": required, "content": content}});
     let file = json!({"type": "string", "format": "binary"});
@@ -24,7 +24,7 @@ fn properties(conversion: &Conversion) -> Value {
     tool(conversion, "it")["inputSchema"]["properties"].clone()
 }
 
-/// Whether a value with a name and a type is allowed.
+/// Whether an object with a name and a type is accepted.
 fn takes_named(schema: &Value) -> bool {
     schema["anyOf"][1]["properties"]["filename"] == json!({"type": "string"})
 }
@@ -39,20 +39,20 @@ fn a_file_may_have_a_name_whatever_the_shape_of_the_body() {
     let reference = json!({"$ref": "#/components/schemas/Upload"});
     let spread = multipart(true, &reference);
     assert!(takes_named(&properties(&spread)["file"]) && is_sent_as_file(&spread, "file"));
-    // An optional body with a required member is not spread out.
+    // An optional body with a required member stays one property.
     let whole = multipart(false, &reference);
     let body = properties(&whole)["body"].clone();
     assert!(takes_named(&body["properties"]["file"]), "{body}");
     assert_eq!(body["properties"]["note"], json!({"type": "string"}));
     assert!(is_sent_as_file(&whole, "file") && !is_sent_as_file(&whole, "note"));
-    // Nor is one that is put together.
+    // So does a composition.
     let more = json!({"type": "object", "properties": {"cover": {"$ref": "#/components/schemas/File"}}});
     let composed = multipart(true, &json!({"allOf": [reference, more]}));
     let body = properties(&composed)["body"].clone();
     assert!(takes_named(&body["allOf"][0]["properties"]["file"]), "{body}");
     assert!(takes_named(&body["allOf"][1]["properties"]["cover"]), "{body}");
     assert!(is_sent_as_file(&composed, "file") && is_sent_as_file(&composed, "cover"));
-    // Nor is one whose members have any name.
+    // So does a body with arbitrary member names.
     let open = multipart(
         true,
         &json!({"type": "object", "additionalProperties": {"type": "string", "format": "binary"}}),
@@ -90,7 +90,7 @@ fn a_body_with_a_file_is_sent_in_parts_where_json_is_offered_too() {
     };
     assert_eq!(both(json!({"$ref": "#/components/schemas/Upload"})), BodyEncoding::Multipart);
     assert_eq!(both(json!({"type": "object", "properties": {"a": {"type": "string"}}})), BodyEncoding::Json);
-    // Base64 has a place in JSON.
+    // JSON can represent base64.
     let byte = json!({"type": "object", "properties": {"a": {"type": "string", "format": "byte"}}});
     assert_eq!(both(byte), BodyEncoding::Json);
 }

@@ -1,4 +1,5 @@
-//! Documents that are meant to hurt, or are broken in every place, and a fuzzer that runs for a bounded time.
+//! Malicious documents, documents that are broken in every place, and a fuzzer that runs for a
+//! bounded time.
 
 use std::time::{Duration, Instant};
 
@@ -144,7 +145,7 @@ fn places(value: &Value, pointer: &mut String, found: &mut Vec<String>) {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -156,8 +157,9 @@ impl Dice {
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a longer run is asked for from outside")]
-/// Swaps, copies and breaks parts of sound documents, as values and as text. TOOLYARD_FUZZ_SECONDS makes it longer.
+#[allow(clippy::disallowed_methods, reason = "the environment sets the duration")]
+/// Swaps, copies and breaks parts of valid documents, as values and as text. TOOLYARD_FUZZ_SECONDS
+/// sets the duration.
 #[test]
 fn mutated_documents_never_break_the_converter() {
     let seconds = std::env::var("TOOLYARD_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(5);

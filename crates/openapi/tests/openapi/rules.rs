@@ -1,4 +1,4 @@
-//! Parameters, bodies, answers, servers and security: the table behind each tool.
+//! Parameters, bodies, responses, servers and security: the argument mapping of each tool.
 
 use serde_json::{Value, json};
 use toolyard_openapi::{
@@ -76,7 +76,7 @@ fn parameters_of_all_places_have_the_styles_that_they_ask_for() {
     assert_eq!(arguments[6].content.as_deref(), Some("application/json"));
     assert_eq!(warnings(&conversion), ["unknown-style /paths/~1things~1{id}/post/parameters/9/style"]);
     assert_eq!(tool(&conversion, "it")["inputSchema"]["required"], json!(["id", "X-Trace"]));
-    // Headers that HTTP itself writes are no arguments, and that is told.
+    // Headers that HTTP itself sets are not arguments, which is reported.
     let left_out = conversion.diagnostics.iter().filter(|found| found.code == "reserved-header");
     assert_eq!(left_out.count(), 5);
 }
@@ -151,7 +151,7 @@ fn a_body_that_is_a_plain_object_is_spread_out() {
     let plain =
         json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {}}});
     assert_eq!(body(plain.clone(), true), ["a -> BodyField a Simple required", "b -> BodyField b Simple"]);
-    // Only `body` can say that the whole may be left out but not its members.
+    // Only `body` can express that the whole may be omitted, but not its members.
     assert_eq!(body(plain.clone(), false), ["body -> Body body Simple"]);
     let optional = json!({"type": "object", "properties": {"a": {}}});
     assert_eq!(body(optional, false), ["a -> BodyField a Simple"]);
@@ -326,7 +326,7 @@ fn answers_that_are_no_objects_are_wrapped() {
     );
     let object = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let shown = json!({"$schema": draft, "type": "object", "properties": {"a": {"type": "string"}}});
-    // Errors do not count.
+    // Error responses are ignored.
     let several = json!({"default": json(json!({})), "404": json(json!({})), "201": json(object.clone())});
     assert_eq!(output(several), (Some(shown.clone()), ResultWrapping::Never));
     assert_eq!(output(json!({"2XX": json(object)})), (Some(shown), ResultWrapping::Never));

@@ -1,11 +1,11 @@
-//! What each form of schema becomes in Draft 07.
+//! The Draft 07 form of each kind of schema.
 
 use serde_json::{Value, json};
 
 use super::{converted, tool, warnings};
 
-/// The property `x` of the input that a query parameter with this schema becomes, the definitions beside it, and the codes
-/// of what was found out.
+/// The property `x` of a tool whose query parameter has this schema, its definitions, and the codes
+/// of the diagnostics.
 #[track_caller]
 fn input_of(version: &str, schema: &Value, components: &Value) -> (Value, Value, Vec<String>) {
     let document = json!({
@@ -148,7 +148,7 @@ fn a_reference_with_words_beside_it_keeps_them() {
         json!({"description": "Mine.", "minLength": 2, "allOf": [{"$ref": "#/definitions/Pet"}]})
     );
     assert_eq!(definitions, json!({"Pet": {"type": "string"}}));
-    // Before 3.1 what stands beside a reference does not change what is allowed.
+    // Before OpenAPI 3.1, keywords next to a reference do not change the accepted values.
     let (older, ..) = input_of("3.0.3", &reference, &components);
     assert_eq!(older, json!({"description": "Mine.", "allOf": [{"$ref": "#/definitions/Pet"}]}));
     let nullable = json!({"$ref": "#/components/schemas/Pet", "nullable": true});
@@ -200,7 +200,7 @@ fn schemas_that_are_only_themselves_allow_anything() {
 fn a_reference_that_leads_nowhere_allows_anything() {
     let (schema, _, codes) = input_of("3.0.3", &json!({"$ref": "#/components/schemas/None"}), &json!({}));
     assert_eq!((schema, codes), (json!({}), vec!["dangling-reference".to_owned()]));
-    // One of several that allows anything would make `oneOf` fail for what fits another.
+    // If one branch accepted any value, `oneOf` would fail for values that match another one.
     let one_of = json!({"oneOf": [{"type": "string"}, {"$ref": "#/nowhere"}]});
     let (schema, _, codes) = input_of("3.0.3", &one_of, &json!({}));
     assert_eq!(schema, json!({"anyOf": [{"type": "string"}, {}]}));
@@ -239,7 +239,7 @@ fn a_discriminator_with_a_mapping_says_which_branch_is_meant() {
     assert_eq!(
         input_of("3.0.3", &schema, &components).0,
         json!({
-            "description": "Which kind it is says `kind`.",
+            "description": "The property `kind` selects the variant.",
             "oneOf": [
                 {"allOf": [{"$ref": "#/definitions/Cat"}, kind(&["cat", "kitten"])]},
                 {"allOf": [{"$ref": "#/definitions/Dog"}, kind(&["dog"])]}
@@ -332,7 +332,8 @@ fn what_is_read_only_is_no_input_and_what_is_write_only_no_output() {
     );
 }
 
-/// One branch says that a property is read-only, another one that it is required: no request could have it.
+/// One branch marks a property as read-only and another one requires it: no request could contain
+/// it.
 #[test]
 fn what_is_read_only_in_one_branch_is_required_in_none() {
     let components = json!({
@@ -353,7 +354,7 @@ fn what_is_read_only_in_one_branch_is_required_in_none() {
         json!({"allOf": [reference("Base"), {"oneOf": [{"required": ["id", "a"]}, {"required": ["b"]}]}]});
     let expected = json!({"allOf": [defined("Base"), {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}]});
     assert_eq!(of("3.0.3", inline).0, expected);
-    // A definition that others use too is written out where it must be another one.
+    // A shared definition is inlined where it has to differ.
     let shared = json!({"allOf": [reference("Base"), reference("More")]});
     let expected = json!({"allOf": [
         defined("Base"), {"allOf": [{"required": ["kind"]}, {"required": ["extra"]}]}
@@ -361,7 +362,7 @@ fn what_is_read_only_in_one_branch_is_required_in_none() {
     assert_eq!(of("3.0.3", shared), (expected, json!({"Base": base}), vec![]));
     let siblings = json!({"$ref": "#/components/schemas/Base", "required": ["id", "kind"]});
     assert_eq!(of("3.1.0", siblings).0, json!({"allOf": [defined("Base")], "required": ["kind"]}));
-    // Inside is another value, whose `id` is another one.
+    // The nested object is another value with its own `id`.
     let inside = json!({"allOf": [reference("Base")], "properties": {"child": reference("Demanding")}});
     let expected = json!({"allOf": [defined("Base")], "properties": {"child": defined("Demanding")}});
     assert_eq!(of("3.0.3", inside).0, expected);
@@ -399,7 +400,7 @@ fn what_is_too_large_is_cut_breadth_first_and_told() {
         assert!(tool[schema]["definitions"].get("S190").is_none(), "{schema}");
     }
     let text = tool["inputSchema"].to_string();
-    assert!(!text.contains("oneOf"), "a branch that allows anything must not stand in oneOf");
+    assert!(!text.contains("oneOf"), "a branch that accepts any value must not be in oneOf");
     let elided: Vec<&str> = conversion.diagnostics.iter().map(|found| found.code).collect();
     assert_eq!(elided, ["dangling-reference", "input-elided", "output-elided"].split_at(1).1);
     assert_eq!(warnings(&conversion).len(), 2);

@@ -1,4 +1,4 @@
-//! What holds for every tool of every document.
+//! Invariants of every tool of every document.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ const KEYWORDS: [&str; 47] = [
     "id",
 ];
 
-/// Looks at every tool; the first fault is told.
+/// Checks every tool and returns the first violation.
 pub(crate) fn check(conversion: &Conversion) -> Result<(), String> {
     let mut names = HashSet::new();
     for operation in &conversion.operations {
@@ -67,10 +67,10 @@ pub(crate) fn check(conversion: &Conversion) -> Result<(), String> {
             && !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
         if !sound {
-            return Err(tell("the name is not well-formed".to_owned()));
+            return Err(tell("the name is invalid".to_owned()));
         }
         if !names.insert(name) {
-            return Err(tell("the name is there twice".to_owned()));
+            return Err(tell("the name is not unique".to_owned()));
         }
         let definition: Value =
             serde_json::from_str(operation.definition.get()).map_err(|error| tell(error.to_string()))?;
@@ -96,7 +96,7 @@ pub(crate) fn check(conversion: &Conversion) -> Result<(), String> {
     Ok(())
 }
 
-/// The table of arguments and the properties are the same things.
+/// The argument mapping and the properties match.
 fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), String> {
     let properties: HashSet<&str> =
         input["properties"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -107,7 +107,7 @@ fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), S
     }
     for name in input["required"].as_array().unwrap() {
         if !properties.contains(name.as_str().unwrap()) {
-            return Err(format!("{name} is required and is no property"));
+            return Err(format!("{name} is required but is not a property"));
         }
     }
     for part in
@@ -125,7 +125,7 @@ fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), S
         .iter()
         .any(|argument| matches!(argument.place, ArgumentLocation::Body | ArgumentLocation::BodyField));
     if has_body != operation.body.is_some() {
-        return Err("arguments of a body without a body, or the other way round".to_owned());
+        return Err("body arguments without a body, or a body without arguments".to_owned());
     }
     if operation.servers.is_empty() {
         return Err("no server".to_owned());
@@ -135,7 +135,7 @@ fn table(operation: &toolyard_openapi::Operation, input: &Value) -> Result<(), S
 
 fn schema(schema: &Value) -> Result<(), String> {
     if schema["$schema"] != DRAFT || schema["type"] != "object" {
-        return Err("the root is no object of Draft 07".to_owned());
+        return Err("the root is not a Draft 07 object schema".to_owned());
     }
     if let Err(error) = jsonschema::draft7::meta::validate(schema) {
         return Err(format!("{error} at {}", error.instance_path()));
@@ -150,17 +150,17 @@ fn schema(schema: &Value) -> Result<(), String> {
             if schema.is_boolean() {
                 continue;
             }
-            return Err(format!("{schema} is no schema"));
+            return Err(format!("{schema} is not a schema"));
         };
         for (key, value) in members {
             match key.as_str() {
                 "$ref" => {
                     let name = value.as_str().and_then(|reference| reference.strip_prefix("#/definitions/"));
                     if name.is_none_or(|name| !definitions.contains_key(name)) {
-                        return Err(format!("{value} leads nowhere"));
+                        return Err(format!("{value} does not resolve"));
                     }
                     if members.len() > 1 {
-                        return Err("something beside a $ref".to_owned());
+                        return Err("keywords next to $ref".to_owned());
                     }
                 }
                 "properties" | "patternProperties" => waiting.extend(value.as_object().unwrap().values()),
@@ -179,7 +179,7 @@ fn schema(schema: &Value) -> Result<(), String> {
                 | "then"
                 | "else" => waiting.push(value),
                 key if KEYWORDS.contains(&key) => {}
-                key => return Err(format!("`{key}` is no keyword of Draft 07")),
+                key => return Err(format!("`{key}` is not a Draft 07 keyword")),
             }
         }
     }

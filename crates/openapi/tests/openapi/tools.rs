@@ -1,4 +1,4 @@
-//! What a tool says about itself: names, words, hints, and what filters leave of a document.
+//! Tool definitions: names, descriptions, annotations, and which tools filters select.
 
 use std::collections::BTreeMap;
 
@@ -100,16 +100,16 @@ fn operations_without_an_id_or_with_the_same_have_names_of_their_own() {
 #[test]
 fn operations_that_share_an_id_are_told_each_with_its_name() {
     let found = converted(PETS).diagnostics;
-    let told: Vec<String> = found
+    let messages: Vec<String> = found
         .iter()
         .filter(|found| found.code == "shared-name")
         .map(|found| format!("{}: {}", found.operation.clone().unwrap_or_default(), found.message))
         .collect();
     assert_eq!(
-        told,
+        messages,
         [
-            "GET /health: 2 operations would have the name of `health`; this one is `health_get`",
-            "HEAD /health: 2 operations would have the name of `health`; this one is `health_head`",
+            "GET /health: 2 operations share the name `health`; this one becomes `health_get`",
+            "HEAD /health: 2 operations share the name `health`; this one becomes `health_head`",
         ]
     );
 }
@@ -150,14 +150,14 @@ fn an_operation_without_any_text_is_described_by_its_method_and_path() {
 fn several_findings_at_one_place_are_all_told() {
     let document = json!({"openapi": "3.0.0", "paths": {"/{a}/{b}/{c}": {"get": {"operationId": "it"}}}});
     let found = converted(&document.to_string()).diagnostics;
-    let told: Vec<&str> = found
+    let messages: Vec<&str> = found
         .iter()
         .filter(|found| found.code == "undeclared-parameter")
         .map(|found| found.message.as_str())
         .collect();
     assert_eq!(
-        told,
-        ["a", "b", "c"].map(|name| format!("no parameter describes `{{{name}}}`; it is a text here"))
+        messages,
+        ["a", "b", "c"].map(|name| format!("no parameter describes `{{{name}}}`; treated as a string"))
     );
 }
 
@@ -169,7 +169,7 @@ fn what_an_extension_hides_is_no_tool_and_that_is_told() {
         .filter(|found| found.code == "hidden")
         .map(|found| format!("{} {}", found.operation.clone().unwrap_or_default(), found.message))
         .collect();
-    assert_eq!(hidden, ["PUT /pets/{petId} `x-mcp` hides this operation; it is no tool"]);
+    assert_eq!(hidden, ["PUT /pets/{petId} `x-mcp` hides this operation; skipped"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! One call of a program, from its words to the corridor and back.
+//! One tool call of a program: checks the arguments, calls the hub and converts the result.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::search::SearchArguments;
 use crate::signature::{ExtraArguments, Signature};
 use crate::tool_failure::{failure, failure_from_error};
 
-/// A larger result is not handed to a program: it would be most of its memory.
+/// The maximum size of a result, in bytes. A larger one would fill most of a program's memory.
 const LARGEST_RESULT: usize = 32 << 20;
-/// The keys of the caller's metadata that go along: those that connect traces.
+/// The keys of the caller's metadata that are passed on: the trace context.
 const TRACES: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 impl Broker {
@@ -44,17 +44,18 @@ impl Broker {
                     None,
                 ));
             }
-            // The corridor says why not, and puts it on record.
+            // The hub reports the error and records the call.
             (None, name) => (truncate_name(name), arguments),
         };
-        let (outcome, ahead) = self.forward_call(number, name, tool.clone(), arguments).await;
+        let (outcome, chunks) = self.forward_call(number, name, tool.clone(), arguments).await;
         let data = match outcome {
             Ok(outcome) if outcome.body.get().len() > LARGEST_RESULT => {
+                let size = outcome.body.get().len();
                 let message =
-                    format!("a result of {} bytes; {LARGEST_RESULT} are allowed", outcome.body.get().len());
+                    format!("the result of {size} bytes exceeds the limit of {LARGEST_RESULT} bytes");
                 Err(failure(name, "too_large", &message, None))
             }
-            Ok(outcome) => data::read_outcome(name, &outcome, ahead),
+            Ok(outcome) => data::read_outcome(name, &outcome, chunks),
             Err(error) => Err(failure_from_error(
                 name,
                 &self.enrich_error(&catalog, name, tool.as_deref(), error).await,
@@ -63,7 +64,7 @@ impl Broker {
         data.map_or_else(ProgramReply::Failed, ProgramReply::Data)
     }
 
-    /// The same error with what helps to make a better call.
+    /// Adds similar tool names or the valid argument names to an error.
     async fn enrich_error(
         &self,
         catalog: &Arc<Catalog>,
@@ -71,9 +72,9 @@ impl Broker {
         tool: Option<&ToolEntry>,
         error: HubError,
     ) -> HubError {
-        let several = matches!(catalog.tool(name), Lookup::Ambiguous(_));
+        let is_ambiguous = matches!(catalog.tool(name), Lookup::Ambiguous(_));
         match (error.kind(), tool) {
-            (ErrorKind::UnknownTool, _) if !several => self.unknown_tool_error(catalog, name).await,
+            (ErrorKind::UnknownTool, _) if !is_ambiguous => self.unknown_tool_error(catalog, name).await,
             (ErrorKind::InvalidArguments, Some(tool)) => {
                 with_argument_names(error, &Signature::from_tool(tool))
             }
@@ -81,25 +82,26 @@ impl Broker {
         }
     }
 
-    /// The two tools about tools, which are answered here.
+    /// Answers calls of `inspect_tool` and `search_tools` without going through the hub.
     async fn call_builtin_tool(&self, catalog: &Arc<Catalog>, name: &str, arguments: &Raw) -> ProgramReply {
-        let wrong = |error: serde_json::Error| {
+        let invalid = |error: serde_json::Error| {
             ProgramReply::Failed(failure(name, "invalid_arguments", &error.to_string(), None))
         };
         if name == "inspect_tool" {
             return match serde_json::from_str::<InspectArguments>(arguments.get()) {
-                Ok(asked) => self.inspect(catalog, &asked.tool_name).await,
-                Err(error) => wrong(error),
+                Ok(arguments) => self.inspect(catalog, &arguments.tool_name).await,
+                Err(error) => invalid(error),
             };
         }
         match serde_json::from_str::<SearchArguments>(arguments.get()) {
-            // Programs get everything at once.
-            Ok(wanted) => self.search(catalog, SearchArguments { cursor: None, ..wanted }).await,
-            Err(error) => wrong(error),
+            // Programs get all results in one page.
+            Ok(arguments) => self.search(catalog, SearchArguments { cursor: None, ..arguments }).await,
+            Err(error) => invalid(error),
         }
     }
 
-    /// Makes the call, and passes on what is said and asked on the way. Pieces of the result that come ahead are kept.
+    /// Calls the tool. Forwards progress, log lines and questions to the caller, and returns the
+    /// outcome with the result chunks that arrived before it.
     async fn forward_call(
         &self,
         number: usize,
@@ -111,15 +113,15 @@ impl Broker {
         let (client, mut updates) = CallerChannel::new(caller.client.capabilities().clone());
         let request = CallRequest {
             tool,
-            // Its own clock: a tool with little time must not shorten the program's.
+            // A separate deadline: the shorter timeout of a tool must not shorten the program's.
             deadline: Deadline::after(caller.deadline.remaining()),
             cancel: caller.cancel.child_token(),
             priority: caller.record.priority,
             context: CallContext {
                 origin: CallOrigin::Program,
-                // Programs are shown what the yard offers in the newest era, whoever runs them.
+                // Programs see what the yard offers in the newest era, independent of the caller.
                 era: ClientEra::Newest,
-                // Whatever a name is made to look like, it leads to no program.
+                // No spelling of a name can reach the program tools.
                 scope: YardScope::Without([self.own.clone()].into()),
                 version: None,
                 ..caller.record.context.clone()
@@ -132,61 +134,61 @@ impl Broker {
                 caller.record.principal.clone(),
             )
         };
-        let mut ahead = Vec::new();
+        let mut chunks = Vec::new();
         let call = self.yard.call(request);
         tokio::pin!(call);
         let outcome = loop {
             tokio::select! {
                 outcome = &mut call => break outcome,
-                Some(update) = updates.recv() => self.forward_update(number, name, update, &mut ahead).await,
+                Some(update) = updates.recv() => self.forward_update(number, name, update, &mut chunks).await,
             }
         };
-        // What was said just before the end is still on its way.
+        // Chunks that were sent just before the end may still be in the channel.
         while let Ok(update) = updates.try_recv() {
-            if let CallerUpdate::Chunk(piece) = update {
-                ahead.push(piece);
+            if let CallerUpdate::Chunk(chunk) = update {
+                chunks.push(chunk);
             }
         }
-        (outcome, ahead)
+        (outcome, chunks)
     }
 
-    async fn forward_update(&self, number: usize, name: &str, update: CallerUpdate, ahead: &mut Vec<Value>) {
+    async fn forward_update(&self, number: usize, name: &str, update: CallerUpdate, chunks: &mut Vec<Value>) {
         let client = &self.caller.client;
         match update {
-            CallerUpdate::Progress(said) => self.meter.report_call(client, name, &said),
-            CallerUpdate::Chunk(piece) => ahead.push(piece),
+            CallerUpdate::Progress(progress) => self.meter.report_call(client, name, &progress),
+            CallerUpdate::Chunk(chunk) => chunks.push(chunk),
             CallerUpdate::Log(line) => client.log(line),
-            // The program waits for its calls; only its caller could hang up and come back.
+            // The program waits for its calls. Only its caller can disconnect and resume.
             CallerUpdate::Pause(_) => {}
             CallerUpdate::Ask(ask) => {
-                // Two calls may ask at once, and each thinks that its names are its own.
+                // Two concurrent calls may use the same question key.
                 let prefix = format!("call-{number}.");
-                let named =
+                let add_prefix =
                     |question: Question| Question { key: format!("{prefix}{}", question.key), ..question };
-                let questions = ask.questions.into_iter().map(named).collect();
+                let questions = ask.questions.into_iter().map(add_prefix).collect();
                 let mut reply = ask.reply;
                 let answers = tokio::select! {
                     answers = client.ask(questions) => answers,
                     () = reply.closed() => return,
                 };
-                let plain = |(key, answer): (String, Raw)| {
+                let strip_prefix = |(key, answer): (String, Raw)| {
                     (key.strip_prefix(&prefix).map_or(key.clone(), ToOwned::to_owned), answer)
                 };
-                let _ = reply.send(answers.map(|answers| answers.into_iter().map(plain).collect()));
+                let _ = reply.send(answers.map(|answers| answers.into_iter().map(strip_prefix).collect()));
             }
         }
     }
 }
 
-/// The arguments as the tool takes them, or what is wrong with their names. Nothing stands for *not given* where a
-/// parameter may be left out and cannot be null.
+/// Checks the argument names against the signature. Removes arguments that are null if the
+/// parameter is optional and not nullable: in Python, `None` then means *not given*.
 fn normalize_arguments(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError> {
     let signature = Signature::from_tool(tool);
-    let wrong = |message: String| {
+    let invalid = |message: String| {
         with_argument_names(HubError::new(ErrorKind::InvalidArguments, message), &signature)
     };
     let Ok(mut members) = Object::parse(&arguments) else {
-        return Err(wrong("arguments must be given by name".to_owned()));
+        return Err(invalid("arguments must be passed by name".to_owned()));
     };
     if signature.extra_arguments() == ExtraArguments::Deny {
         let unknown: Vec<&str> = members
@@ -195,54 +197,55 @@ fn normalize_arguments(tool: &ToolEntry, arguments: Raw) -> Result<Raw, HubError
             .filter(|key| signature.keys().all(|known| known != *key))
             .collect();
         if let Some(first) = unknown.first() {
-            let error = wrong(format!("{} takes no argument {}", tool.full_name, truncate_name(first)));
+            let error = invalid(format!("{} has no argument `{}`", tool.full_name, truncate_name(first)));
             return Err(match toolyard_hub::nearest(first, signature.keys()) {
-                Some(near) => {
-                    error.with_suggestion(format!("did you mean {near}? {}", describe_arguments(&signature)))
-                }
+                Some(near) => error
+                    .with_suggestion(format!("did you mean `{near}`? {}", describe_arguments(&signature))),
                 None => error,
             });
         }
     }
-    let nothing: Vec<String> = members
+    let omitted: Vec<String> = members
         .members()
         .filter(|(key, value)| value.get() == "null" && signature.is_omittable(key))
         .map(|(key, _)| key.to_owned())
         .collect();
-    if nothing.is_empty() {
+    if omitted.is_empty() {
         return Ok(arguments);
     }
-    for key in nothing {
+    for key in omitted {
         members.remove(&key);
     }
     Ok(members.to_raw())
 }
 
-/// The same, which says what arguments there are.
+/// Adds the valid argument names to the suggestion of an error.
 fn with_argument_names(error: HubError, signature: &Signature) -> HubError {
     let names = describe_arguments(signature);
     match error.suggestion().map(ToOwned::to_owned) {
-        Some(said) => error.with_suggestion(format!("{said}; {names}")),
+        Some(suggestion) => error.with_suggestion(format!("{suggestion}; {names}")),
         None => error.with_suggestion(names),
     }
 }
 
 fn describe_arguments(signature: &Signature) -> String {
-    const SAID: usize = 50;
+    const MOST_NAMES: usize = 50;
     let keys: Vec<&str> = signature.keys().collect();
     match keys.len() {
-        0 => "it takes no named arguments".to_owned(),
-        1..=SAID => format!("its arguments are {}", keys.join(", ")),
-        many => format!("its arguments are {} and {} more", keys[..SAID].join(", "), many - SAID),
+        0 => "the tool has no named arguments".to_owned(),
+        1..=MOST_NAMES => format!("valid arguments: {}", keys.join(", ")),
+        count => {
+            format!("valid arguments: {} and {} more", keys[..MOST_NAMES].join(", "), count - MOST_NAMES)
+        }
     }
 }
 
 fn trace_context(meta: &Object) -> Option<Raw> {
-    let mut kept = Object::default();
+    let mut context = Object::default();
     for key in TRACES {
         if let Some(value) = meta.get(key) {
-            kept.set(key, value.to_owned());
+            context.set(key, value.to_owned());
         }
     }
-    (!kept.is_empty()).then(|| kept.to_raw())
+    (!context.is_empty()).then(|| context.to_raw())
 }

@@ -1,4 +1,5 @@
-//! The broker against programs that ask for everything they can think of: the test plays the program's side.
+//! Tests of the broker. Each test plays the part of the program and sends valid and hostile
+//! requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
     BoxFuture, CallContext, CallRecord, CallerChannel, CallerUpdate, ClientCapabilities, Deadline, EntryKind,
     ErrorKind, ExecutionId, FinishedCall, HubError, Outcome, Principal, Priority, Progress,
-    Question as Asking, QuestionKind, Recorder, Source, SourceCall, SourceName, SourceTarget, Yard,
+    Question as ToolQuestion, QuestionKind, Recorder, Source, SourceCall, SourceName, SourceTarget, Yard,
     YardSettings,
 };
 
@@ -23,7 +24,7 @@ use crate::program::{PendingProgramQuestion, ProgramData, ProgramQuestion, Progr
 use crate::progress::ProgressMeter;
 use crate::search::SearchIndexCache;
 
-/// A program that is run for somebody.
+/// The program's end of the connection to a broker.
 struct Side {
     ask: mpsc::Sender<PendingProgramQuestion>,
     broker: Arc<Broker>,
@@ -61,8 +62,8 @@ impl Side {
             meter: ProgressMeter::default(),
             ended: CancellationToken::new(),
         });
-        let (ask, asked) = mpsc::channel(16);
-        let serving = tokio::spawn(Arc::clone(&broker).serve(asked));
+        let (ask, questions) = mpsc::channel(16);
+        let serving = tokio::spawn(Arc::clone(&broker).serve(questions));
         Self { ask, broker, serving }
     }
 
@@ -73,7 +74,7 @@ impl Side {
     }
 
     async fn asks(&self, question: ProgramQuestion) -> String {
-        told(self.send(question).await.await.unwrap())
+        render(self.send(question).await.await.unwrap())
     }
 
     async fn calls(&self, tool: &str, arguments: &str) -> String {
@@ -82,12 +83,12 @@ impl Side {
     }
 }
 
-fn told(reply: ProgramReply) -> String {
+fn render(reply: ProgramReply) -> String {
     match reply {
         ProgramReply::Data(ProgramData::Json(json)) => json.get().to_owned(),
         ProgramReply::Data(ProgramData::Text(text)) => text,
         ProgramReply::Data(other) => format!("{other:?}"),
-        ProgramReply::Binding(face) => format!("{:?}", face.words),
+        ProgramReply::Binding(binding) => format!("{:?}", binding.words),
         ProgramReply::Failed(failure) => format!("{}: {}", failure.kind, failure.message),
     }
 }
@@ -115,7 +116,7 @@ fn echo() -> Arc<dyn Source> {
 }
 
 #[tokio::test]
-async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
+async fn a_call_has_the_context_of_its_caller() {
     let seen: Arc<Mutex<Option<String>>> = Arc::default();
     let look = Arc::clone(&seen);
     let source = FakeSource::with_handler("data", &[named("look")], move |call: SourceCall| {
@@ -142,23 +143,23 @@ async fn a_call_goes_down_the_corridor_as_its_caller_made_it() {
 }
 
 #[tokio::test]
-async fn names_that_lead_nowhere_are_refused_with_what_is_close() {
+async fn unknown_names_are_refused_with_similar_names() {
     let side = Side::of(&yard(&[echo()]), ada());
-    let unknown = "tool_not_found: there is no tool mcp__data__ecoh; did you mean mcp__data__echo?";
+    let unknown = "tool_not_found: unknown tool `mcp__data__ecoh`\nhint: did you mean `mcp__data__echo`?";
     assert!(side.calls("mcp__data__ecoh", "{}").await.starts_with(&unknown[..unknown.len() - 1]));
     let question = ProgramQuestion::Binding { tool: "mcp__data__ecoh".to_owned() };
     assert!(side.asks(question).await.starts_with(&unknown[..unknown.len() - 1]));
-    for odd in ["", "\0", "../../etc/passwd", &"x".repeat(1_000_000), &"é".repeat(1_000)] {
-        let answer = side.calls(odd, "{}").await;
+    for name in ["", "\0", "../../etc/passwd", &"x".repeat(1_000_000), &"é".repeat(1_000)] {
+        let answer = side.calls(name, "{}").await;
         assert!(answer.starts_with("tool_not_found: ") && answer.len() < 2_000, "{answer}");
     }
 }
 
 #[tokio::test]
-async fn what_the_caller_may_not_use_the_program_may_not_use() {
+async fn a_program_has_no_more_permissions_than_its_caller() {
     let yard = yard(&[echo()]);
     let side = Side::of(&yard, ada());
-    let refused = "forbidden: mcp__data__secret needs the permission admin; ask whoever runs this yard for a token that has it";
+    let refused = "forbidden: mcp__data__secret needs the permission admin\nhint: ask the administrator of this yard for a token with this permission";
     assert_eq!(side.calls("mcp__data__secret", "{}").await, refused);
     assert_eq!(side.calls("secret", "{}").await, refused);
     let inspect = || ProgramQuestion::Inspect { tool: "mcp__data__secret".to_owned() };
@@ -183,15 +184,15 @@ async fn a_program_cannot_start_programs_but_can_ask_about_tools() {
     let inspected = side.calls("inspect_tool", r#"{"tool_name":"echo"}"#).await;
     assert!(inspected.contains("mcp__data__echo"), "{inspected}");
     assert!(side.calls("inspect_tool", "[]").await.starts_with("invalid_arguments"));
-    let found = side.calls("search_tools", r#"{"query":"echo","limit":1}"#).await;
-    assert!(found.contains("mcp__data__echo") && !found.contains("programs"), "{found}");
+    let matches = side.calls("search_tools", r#"{"query":"echo","limit":1}"#).await;
+    assert!(matches.contains("mcp__data__echo") && !matches.contains("programs"), "{matches}");
     assert!(side.calls("search_tools", r#"{"limit":-1}"#).await.starts_with("invalid_arguments"));
 }
 
 #[tokio::test]
 async fn arguments_are_checked_and_the_valid_ones_named() {
     let side = Side::of(&yard(&[echo()]), ada());
-    let names = "its arguments are ticker, limit, note";
+    let names = "valid arguments: ticker, limit, note";
     assert_eq!(
         side.calls("strict", r#"{"ticker":"A","limit":null,"note":null}"#).await,
         r#"{"ticker":"A","note":null}"#
@@ -199,12 +200,12 @@ async fn arguments_are_checked_and_the_valid_ones_named() {
     assert_eq!(
         side.calls("strict", r#"{"tikcer":"A"}"#).await,
         format!(
-            "invalid_arguments: mcp__data__strict takes no argument tikcer; did you mean ticker? {names}"
+            "invalid_arguments: mcp__data__strict has no argument `tikcer`\nhint: did you mean `ticker`? {names}"
         )
     );
-    for wrong in [r#"{"ticker":7}"#, "{}", r#"{"ticker":"A","limit":"x"}"#, "[]", "7", "null", "\"x\""] {
-        let answer = side.calls("strict", wrong).await;
-        assert!(answer.starts_with("invalid_arguments: ") && answer.contains(names), "{wrong}: {answer}");
+    for invalid in [r#"{"ticker":7}"#, "{}", r#"{"ticker":"A","limit":"x"}"#, "[]", "7", "null", "\"x\""] {
+        let answer = side.calls("strict", invalid).await;
+        assert!(answer.starts_with("invalid_arguments: ") && answer.contains(names), "{invalid}: {answer}");
     }
     let huge = format!(r#"{{"ticker":"{}"}}"#, "x".repeat(11 << 20));
     assert!(side.calls("strict", &huge).await.starts_with("too_large: "));
@@ -218,10 +219,10 @@ async fn calls_and_questions_are_counted() {
     for _ in 0..10_000 {
         assert_eq!(side.calls("echo", "{}").await, "{}");
     }
-    let over = "limit_reached: a program may make 10000 calls, and this one has made them";
+    let over = "limit_reached: the program has reached its limit of 10000 calls";
     assert_eq!(side.calls("echo", "{}").await, over);
     assert_eq!(side.calls("echo", "{}").await, over);
-    // Asking is another matter.
+    // Lookups have a separate limit.
     assert_eq!(
         side.asks(ProgramQuestion::Binding { tool: "echo".to_owned() }).await,
         r#"["mcp__data__echo", "echo"]"#
@@ -248,12 +249,12 @@ async fn only_so_many_calls_run_at_once_and_the_rest_wait_unread() {
         answers.push(side.send(call).await);
     }
     for answer in answers {
-        assert_eq!(told(answer.await.unwrap()), "1");
+        assert_eq!(render(answer.await.unwrap()), "1");
     }
     assert_eq!((most.load(Ordering::SeqCst), running.load(Ordering::SeqCst)), (4, 0));
 }
 
-/// A source whose calls never end by themselves, and tell when they are gone.
+/// A source whose calls never finish. It counts the calls that are dropped.
 fn endless(gone: &Arc<AtomicUsize>) -> Arc<dyn Source> {
     struct Gone(Arc<AtomicUsize>);
     impl Drop for Gone {
@@ -271,13 +272,13 @@ fn endless(gone: &Arc<AtomicUsize>) -> Arc<dyn Source> {
     })
 }
 
-async fn reaches(count: &AtomicUsize, wanted: usize) {
+async fn reaches(count: &AtomicUsize, expected: usize) {
     let reached = async {
-        while count.load(Ordering::SeqCst) < wanted {
+        while count.load(Ordering::SeqCst) < expected {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), reached).await.expect("they are not gone");
+    tokio::time::timeout(Duration::from_secs(10), reached).await.expect("the calls were not dropped");
 }
 
 #[tokio::test]
@@ -285,20 +286,20 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
     let gone = Arc::new(AtomicUsize::new(0));
     let yard = yard(&[endless(&gone)]);
     let call = || ProgramQuestion::Call { tool: "endless".to_owned(), arguments: to_raw(&json!({})) };
-    // The program ends by closing its side.
+    // The program closes its end.
     let side = Side::of(&yard, ada());
     let _answers = [side.send(call()).await, side.send(call()).await];
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop(side.ask);
     side.serving.await.unwrap();
     assert_eq!(gone.load(Ordering::SeqCst), 2);
-    // Or the broker is dropped with it.
+    // The broker is dropped.
     let side = Side::of(&yard, ada());
     let _answers = [side.send(call()).await, side.send(call()).await];
     tokio::time::sleep(Duration::from_millis(20)).await;
     side.serving.abort();
     reaches(&gone, 4).await;
-    // Or it is over while it has more to say: that is heard, but no call is made of it.
+    // The program ends with requests in the queue: they are read, but no further call is made.
     let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
     let side = Side::with(&yard, ada(), client);
     let mut answers = Vec::new();
@@ -306,19 +307,19 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
         answers.push(side.send(call()).await);
     }
     let progress = ProgramQuestion::Progress { progress: 1.0, total: None, message: None };
-    let heard = side.send(progress).await;
+    let progress_reply = side.send(progress).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     side.broker.ended.cancel();
     side.serving.await.unwrap();
-    assert!(heard.await.is_ok() && matches!(updates.recv().await, Some(CallerUpdate::Progress(_))));
+    assert!(progress_reply.await.is_ok() && matches!(updates.recv().await, Some(CallerUpdate::Progress(_))));
     assert_eq!(gone.load(Ordering::SeqCst), 8);
-    // Or nobody waits for one of its calls any more.
+    // The program stops waiting for one call.
     let side = Side::of(&yard, ada());
     let answer = side.send(call()).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     drop(answer);
     reaches(&gone, 9).await;
-    // What is asked after the end goes nowhere.
+    // Requests after the end get no reply.
     let (reply, answer) = oneshot::channel();
     side.serving.abort();
     let _ = side.ask.send(PendingProgramQuestion { question: call(), reply }).await;
@@ -326,7 +327,7 @@ async fn calls_that_are_still_running_when_the_program_ends_are_cancelled() {
 }
 
 #[tokio::test]
-async fn failures_say_what_kind_they_are() {
+async fn failures_report_their_kind() {
     let source = FakeSource::with_handler(
         "data",
         &[named("fails"), named("breaks"), named("huge")],
@@ -344,12 +345,12 @@ async fn failures_say_what_kind_they_are() {
     );
     let side = Side::of(&yard(&[source]), ada());
     assert_eq!(side.calls("fails", "{}").await, "tool_failed: no such table");
-    assert_eq!(side.calls("breaks", "{}").await, "connection_lost: the server died; look at its log");
-    assert!(side.calls("huge", "{}").await.starts_with("too_large: a result of 346"));
+    assert_eq!(side.calls("breaks", "{}").await, "connection_lost: the server died\nhint: look at its log");
+    assert!(side.calls("huge", "{}").await.starts_with("too_large: the result of 346"));
 }
 
 #[tokio::test]
-async fn questions_of_tools_reach_the_caller_and_progress_grows() {
+async fn questions_of_tools_reach_the_caller_and_progress_increases() {
     let source = FakeSource::with_handler("data", &[named("asks")], |call: SourceCall| async move {
         call.client.report_progress(Progress {
             progress: 50.0,
@@ -357,7 +358,7 @@ async fn questions_of_tools_reach_the_caller_and_progress_grows() {
             message: Some("half".to_owned()),
         });
         let question =
-            Asking { key: "q".to_owned(), kind: QuestionKind::ElicitForm, params: to_raw(&json!({})) };
+            ToolQuestion { key: "q".to_owned(), kind: QuestionKind::ElicitForm, params: to_raw(&json!({})) };
         let answers = call.client.ask(vec![question]).await?;
         let answers: Vec<String> = answers.iter().map(|(key, answer)| format!("{key}={answer}")).collect();
         Ok(Outcome::success(to_raw(&json!({"structuredContent": answers}))))
@@ -373,20 +374,20 @@ async fn questions_of_tools_reach_the_caller_and_progress_grows() {
     let key = ask.questions[0].key.clone();
     assert_eq!(key, "call-1.q");
     ask.reply.send(Ok(vec![(key, to_raw(&json!({"action": "accept"})))])).unwrap();
-    assert_eq!(told(answer.await.unwrap()), r#"["q={\"action\":\"accept\"}"]"#);
+    assert_eq!(render(answer.await.unwrap()), r#"["q={\"action\":\"accept\"}"]"#);
     let own =
         |progress| ProgramQuestion::Progress { progress, total: Some(2.0), message: Some("own".to_owned()) };
     assert_eq!(side.asks(own(1.0)).await, "null");
     assert_eq!(side.asks(own(f64::NAN)).await, "null");
-    let Some(CallerUpdate::Progress(said)) = updates.recv().await else { panic!("no progress") };
-    assert_eq!((said.progress, said.total), (1.0, Some(2.0)));
+    let Some(CallerUpdate::Progress(progress)) = updates.recv().await else { panic!("no progress") };
+    assert_eq!((progress.progress, progress.total), (1.0, Some(2.0)));
 }
 
-/// Keeps who made which call.
+/// Records one line for each finished call.
 #[derive(Default)]
-struct Kept(Mutex<Vec<String>>);
+struct LineRecorder(Mutex<Vec<String>>);
 
-impl Recorder for Kept {
+impl Recorder for LineRecorder {
     fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
         let record = finished.call;
         let line = format!(
@@ -403,9 +404,9 @@ impl Recorder for Kept {
 }
 
 #[tokio::test]
-async fn every_call_is_on_record_as_made_by_a_program() {
-    let kept = Arc::new(Kept::default());
-    let recorder = Arc::clone(&kept) as Arc<dyn Recorder>;
+async fn every_call_is_recorded_as_made_by_a_program() {
+    let recorded = Arc::new(LineRecorder::default());
+    let recorder = Arc::clone(&recorded) as Arc<dyn Recorder>;
     let yard = Yard::new(YardSettings { recorder: Some(recorder), ..YardSettings::default() });
     yard.add(echo());
     let side = Side::of(&yard, ada());
@@ -414,7 +415,7 @@ async fn every_call_is_on_record_as_made_by_a_program() {
     side.calls("secret", "{}").await;
     side.calls("nowhere", "{}").await;
     assert_eq!(
-        *kept.0.lock(),
+        *recorded.0.lock(),
         [
             "ada mcp__data__echo program Some(\"s1\") fine",
             "ada mcp__data__strict program Some(\"s1\") invalid arguments",
@@ -425,19 +426,19 @@ async fn every_call_is_on_record_as_made_by_a_program() {
 }
 
 #[tokio::test]
-async fn a_program_is_handed_the_tools_that_it_mentions() {
+async fn a_program_gets_the_tools_that_it_mentions() {
     let side = Side::of(&yard(&[echo()]), ada());
     let names = |code: &str| -> Vec<String> {
-        side.broker.bindings(code).into_iter().map(|face| face.full_name).collect()
+        side.broker.bindings(code).into_iter().map(|binding| binding.full_name).collect()
     };
     assert_eq!(
         names("r = await mcp__data__strict(ticker='A'); await echo(); echo"),
         ["mcp__data__strict", "mcp__data__echo"]
     );
     assert_eq!(names("print(1)"), Vec::<String>::new());
-    let face = &side.broker.bindings("strict")[0];
+    let binding = &side.broker.bindings("strict")[0];
     assert_eq!(
-        (face.parameters.as_slice(), face.required),
+        (binding.parameters.as_slice(), binding.required),
         (["ticker", "limit", "note"].map(String::from).as_slice(), 1)
     );
 }

@@ -1,39 +1,40 @@
-//! The attacks that the sandbox must hold against before it is trusted. Each is a program like any other, run with short
-//! limits; it says itself what it got, and some are judged by how they ended.
+//! The attacks that the sandbox must withstand before it is trusted. Each attack is an ordinary
+//! program with short limits. Most report what they achieved; some are judged by how they ended.
 //!
-//! The same list proves the layers one by one: a test builds the sandbox without the layers in the second column, where the
-//! attack must still be fended off, and then also without the layer, where it must get through.
+//! The same list proves each layer. A test builds the sandbox without the layers in the second
+//! column, where the attack must still fail, and then without the layer as well, where the attack
+//! must succeed.
 //!
-//! | layer | left out beside it | attack |
+//! | layer | also omitted | attack |
 //! |---|---|---|
-//! | user namespace, nobody's identity | seccomp | administer |
+//! | user namespace, the user `nobody` | seccomp | administer |
 //! | network namespace | seccomp, Landlock | network |
 //! | process namespace | seccomp | processes |
 //! | root folder | seccomp, Landlock | read files |
 //! | IPC namespace | seccomp | shared memory |
-//! | UTS namespace | nothing | host name |
+//! | UTS namespace | none | host name |
 //! | no `/proc` | Landlock | read /proc |
 //! | read-only mounts | seccomp, Landlock, file size | write files |
-//! | empty environment | nothing | environment |
-//! | descriptors closed | nothing | descriptors |
-//! | no new privileges | seccomp, Landlock (neither can be had without it) | new privileges |
+//! | empty environment | none | environment |
+//! | descriptors closed | none | descriptors |
+//! | no new privileges | seccomp, Landlock (both require it) | new privileges |
 //! | not dumpable | seccomp | peek |
 //! | Landlock | seccomp, read-only mounts, file size | write files |
-//! | seccomp | nothing | sockets, signals, deadly calls, foreign calls, files in memory, raise limits |
+//! | seccomp | none | sockets, signals, deadly calls, foreign calls, files in memory, raise limits |
 //! | seccomp | Landlock | execute |
 //! | seccomp | number of processes | subprocess |
-//! | address space | nothing | memory |
-//! | CPU time | wall clock | endless loop (patient) |
+//! | address space | none | memory |
+//! | CPU time | wall clock | endless loop, watched patiently |
 //! | file size | seccomp, Landlock, read-only mounts | write files |
-//! | open files | nothing | open files |
-//! | core | nothing | core |
+//! | open files | none | open files |
+//! | core | none | core |
 //! | number of processes | seccomp | fork |
 //! | wall clock | CPU time | endless loop |
 //!
-//! Two of these are proven by asking the kernel whether they are on, and not by what could be done without them: *no new
-//! privileges*, because there is no file in the sandbox that would bring any, and *core*, because there is no place to
-//! write one to. The user namespace can only be left out where root builds the sandbox, for nobody else could build any
-//! other layer without it.
+//! Two layers are proven by querying the kernel instead of by an effect: *no new privileges*,
+//! because no file in the sandbox grants privileges, and *core*, because no folder in the sandbox
+//! is writable. The user namespace can be omitted only if root builds the sandbox; other users need
+//! it to build any other layer.
 
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ use super::zygote::Zygote;
 use super::{AttackOutcome, AttackReport};
 use crate::program::{ExitReason, Program, ProgramLimits, ProgramOutcome, SandboxUnavailable};
 
-/// Whether the engine under attack stops programs that take too long.
+/// Whether the engine under attack enforces the wall-clock limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WallClockLimit {
     Wall,
@@ -56,27 +57,29 @@ pub(super) enum WallClockLimit {
 struct Attack {
     name: &'static str,
     about: &'static str,
-    means: AttackMethod,
+    method: AttackMethod,
 }
 
-/// How an attack is made and judged.
+/// How an attack is run and judged.
 enum AttackMethod {
-    /// It says itself what it got.
+    /// The script reports what it achieved.
     Script(&'static str),
-    /// One process for each word, which is put in front as `ONE`; each may be ended for trying.
+    /// Runs one process for each variant, which is available as `ONE`. The kernel may kill each
+    /// process for its attempt.
     Each(&'static str, &'static [&'static str]),
-    /// As `Each`, but every one of them must be found out as a lie.
+    /// Like `Each`, but every variant must be detected as a protocol violation.
     ForgedFrames(&'static str, &'static [&'static str]),
-    /// The first leaves something behind, the second looks for it.
+    /// The first script leaves data behind, the second looks for it.
     Pair(&'static str, &'static str),
-    /// No more may come back than is allowed.
+    /// The output must not exceed its limit.
     Flood(&'static str),
-    /// It must be stopped before this long after its time.
+    /// The program must be stopped at most this long after its time limit.
     Endless(&'static str, Duration),
 }
 
 const PRELUDE: &str = include_str!("attacks/prelude.py");
-const AT_ONCE: usize = 4;
+/// The number of attacks that run concurrently.
+const CONCURRENCY: usize = 4;
 const OUTPUT: u64 = 64 << 10;
 /// Long enough for a busy machine.
 const TIME: Duration = Duration::from_secs(20);
@@ -108,7 +111,7 @@ const DEADLY: &[&str] = &[
     "seccomp",
 ];
 
-const LIES: &[&str] = &[
+const FORGERIES: &[&str] = &[
     "an old number",
     "a negative number",
     "no object",
@@ -125,221 +128,221 @@ macro_rules! script {
     };
 }
 
-/// The long ones first, so that they do not hold up the end.
+/// Long attacks come first, so that they do not delay the end.
 const ATTACKS: &[Attack] = &[
     Attack {
         name: "endless loop",
-        about: "calculates for ever where Python cannot be interrupted",
-        means: AttackMethod::Endless(script!("endless"), Duration::from_secs(5)),
+        about: "computes forever where Python cannot be interrupted",
+        method: AttackMethod::Endless(script!("endless"), Duration::from_secs(5)),
     },
     Attack {
         name: "endless loop, watched patiently",
-        about: "the same, against the limit on CPU time",
-        means: AttackMethod::Endless(script!("endless"), Duration::from_secs(20)),
+        about: "computes forever, against the CPU time limit",
+        method: AttackMethod::Endless(script!("endless"), Duration::from_secs(20)),
     },
     Attack {
         name: "deadly calls",
         about: "makes system calls that no program needs",
-        means: AttackMethod::Each(script!("deadly"), DEADLY),
+        method: AttackMethod::Each(script!("deadly"), DEADLY),
     },
     Attack {
         name: "lies",
-        about: "writes questions on its pipe that no worker asks",
-        means: AttackMethod::ForgedFrames(script!("forged"), LIES),
+        about: "writes requests to its pipe that the worker never sends",
+        method: AttackMethod::ForgedFrames(script!("forged"), FORGERIES),
     },
     Attack {
         name: "garbage",
-        about: "writes garbage on its pipe",
-        means: AttackMethod::ForgedFrames(script!("garbage"), &[""]),
+        about: "writes garbage to its pipe",
+        method: AttackMethod::ForgedFrames(script!("garbage"), &[""]),
     },
     Attack {
         name: "memory",
-        about: "takes more memory than it may",
-        means: AttackMethod::Script(script!("memory")),
+        about: "allocates more memory than allowed",
+        method: AttackMethod::Script(script!("memory")),
     },
     Attack {
         name: "output flood",
-        about: "prints more than it may",
-        means: AttackMethod::Flood(script!("output_flood")),
+        about: "prints more than allowed",
+        method: AttackMethod::Flood(script!("output_flood")),
     },
     Attack {
         name: "raw flood",
-        about: "prints past the worker, for ever",
-        means: AttackMethod::Flood(script!("raw_flood")),
+        about: "bypasses the worker and prints forever",
+        method: AttackMethod::Flood(script!("raw_flood")),
     },
     Attack {
         name: "other programs' data",
-        about: "looks for what an earlier program left behind",
-        means: AttackMethod::Pair(script!("plant"), script!("others_data")),
+        about: "looks for data of an earlier program",
+        method: AttackMethod::Pair(script!("plant"), script!("others_data")),
     },
     Attack {
         name: "other programs' pipes",
-        about: "hands descriptors over",
-        means: AttackMethod::Script(script!("others_pipe")),
+        about: "passes descriptors to other processes",
+        method: AttackMethod::Script(script!("others_pipe")),
     },
     Attack {
         name: "read files",
         about: "reads files of the machine",
-        means: AttackMethod::Script(script!("read_files")),
+        method: AttackMethod::Script(script!("read_files")),
     },
     Attack {
         name: "write files",
-        about: "writes, changes and removes files",
-        means: AttackMethod::Script(script!("write_files")),
+        about: "creates, changes and removes files",
+        method: AttackMethod::Script(script!("write_files")),
     },
     Attack {
         name: "files in memory",
-        about: "makes files that are nowhere",
-        means: AttackMethod::Script(script!("memory_files")),
+        about: "creates anonymous files, pipes and counters",
+        method: AttackMethod::Script(script!("memory_files")),
     },
     Attack {
         name: "read /proc",
-        about: "looks at processes through /proc",
-        means: AttackMethod::Script(script!("read_proc")),
+        about: "inspects processes through /proc",
+        method: AttackMethod::Script(script!("read_proc")),
     },
     Attack {
         name: "peek",
         about: "reads the memory of other processes",
-        means: AttackMethod::Each(script!("peek"), &[""]),
+        method: AttackMethod::Each(script!("peek"), &[""]),
     },
     Attack {
         name: "network",
-        about: "reaches out to the network",
-        means: AttackMethod::Script(script!("network")),
+        about: "connects to the network",
+        method: AttackMethod::Script(script!("network")),
     },
-    Attack { name: "sockets", about: "makes sockets", means: AttackMethod::Script(script!("sockets")) },
+    Attack { name: "sockets", about: "creates sockets", method: AttackMethod::Script(script!("sockets")) },
     Attack {
         name: "fork",
-        about: "makes processes and threads",
-        means: AttackMethod::Script(script!("fork")),
+        about: "creates processes and threads",
+        method: AttackMethod::Script(script!("fork")),
     },
     Attack {
         name: "execute",
-        about: "becomes another program",
-        means: AttackMethod::Script(script!("execute")),
+        about: "executes another program",
+        method: AttackMethod::Script(script!("execute")),
     },
     Attack {
         name: "subprocess",
-        about: "starts commands",
-        means: AttackMethod::Script(script!("subprocess_")),
+        about: "runs commands",
+        method: AttackMethod::Script(script!("subprocess_")),
     },
     Attack {
         name: "signals",
         about: "signals other processes",
-        means: AttackMethod::Script(script!("signals")),
+        method: AttackMethod::Script(script!("signals")),
     },
     Attack {
         name: "foreign calls",
-        about: "makes system calls by another door",
-        means: AttackMethod::Each(script!("foreign_calls"), &[""]),
+        about: "makes system calls through the x32 and 32-bit interfaces",
+        method: AttackMethod::Each(script!("foreign_calls"), &[""]),
     },
     Attack {
         name: "administer",
-        about: "does what only root may",
-        means: AttackMethod::Script(script!("administer")),
+        about: "does what only root may do",
+        method: AttackMethod::Script(script!("administer")),
     },
     Attack {
         name: "raise limits",
         about: "raises its own limits",
-        means: AttackMethod::Script(script!("raise_limits")),
+        method: AttackMethod::Script(script!("raise_limits")),
     },
     Attack {
         name: "open files",
-        about: "opens more files than it may",
-        means: AttackMethod::Script(script!("open_files")),
+        about: "opens more files than allowed",
+        method: AttackMethod::Script(script!("open_files")),
     },
     Attack {
         name: "core",
-        about: "could leave its memory in a file",
-        means: AttackMethod::Script(script!("core")),
+        about: "leaves its memory in a core file",
+        method: AttackMethod::Script(script!("core")),
     },
     Attack {
         name: "new privileges",
-        about: "could gain privileges from a file",
-        means: AttackMethod::Script(script!("new_privileges")),
+        about: "gains privileges from an executable file",
+        method: AttackMethod::Script(script!("new_privileges")),
     },
     Attack {
         name: "environment",
         about: "reads the environment",
-        means: AttackMethod::Script(script!("environment")),
+        method: AttackMethod::Script(script!("environment")),
     },
     Attack {
         name: "descriptors",
-        about: "finds descriptors of others",
-        means: AttackMethod::Script(script!("descriptors")),
+        about: "finds descriptors of other processes",
+        method: AttackMethod::Script(script!("descriptors")),
     },
     Attack {
         name: "host name",
-        about: "learns the name of the machine",
-        means: AttackMethod::Script(script!("host_name")),
+        about: "reads the host name",
+        method: AttackMethod::Script(script!("host_name")),
     },
     Attack {
         name: "shared memory",
-        about: "finds shared memory of others",
-        means: AttackMethod::Script(script!("ipc")),
+        about: "finds shared memory of other processes",
+        method: AttackMethod::Script(script!("ipc")),
     },
     Attack {
         name: "processes",
         about: "finds other processes",
-        means: AttackMethod::Script(script!("processes")),
+        method: AttackMethod::Script(script!("processes")),
     },
 ];
 
-/// Makes every attack and says what came of it.
+/// Runs all attacks and reports the results.
 pub(super) async fn run_all(zygote: &Zygote, clock: WallClockLimit) -> Vec<AttackReport> {
-    let made: Vec<_> = ATTACKS.iter().map(|attack| run_attack(zygote, clock, attack).boxed()).collect();
-    stream::iter(made).buffered(AT_ONCE).collect().await
+    let runs: Vec<_> = ATTACKS.iter().map(|attack| run_attack(zygote, clock, attack).boxed()).collect();
+    stream::iter(runs).buffered(CONCURRENCY).collect().await
 }
 
-/// Makes one of them.
+/// Runs one attack, selected by name.
 pub(super) async fn run_one(zygote: &Zygote, clock: WallClockLimit, name: &str) -> Option<AttackReport> {
     let attack = ATTACKS.iter().find(|attack| attack.name == name)?;
     Some(run_attack(zygote, clock, attack).await)
 }
 
 async fn run_attack(zygote: &Zygote, clock: WallClockLimit, attack: &Attack) -> AttackReport {
-    let outcome = run_method(zygote, clock, &attack.means).await;
+    let outcome = run_method(zygote, clock, &attack.method).await;
     AttackReport { name: attack.name, about: attack.about, outcome }
 }
 
-/// Whether any of them is known to have got through.
-pub(super) fn has_escape(attacked: &[AttackReport]) -> bool {
-    attacked.iter().any(|attack| matches!(attack.outcome, AttackOutcome::Escaped(_)))
+/// Returns whether any attack is known to have succeeded.
+pub(super) fn has_escape(reports: &[AttackReport]) -> bool {
+    reports.iter().any(|report| matches!(report.outcome, AttackOutcome::Escaped(_)))
 }
 
-/// What is to be said if any of them got through.
-pub(super) fn verdict(attacked: &[AttackReport]) -> Option<SandboxUnavailable> {
-    let through: Vec<_> = attacked
+/// Returns the reason why programs are disabled, if the sandbox did not withstand all attacks.
+pub(super) fn verdict(reports: &[AttackReport]) -> Option<SandboxUnavailable> {
+    let failures: Vec<_> = reports
         .iter()
-        .filter_map(|attack| match &attack.outcome {
+        .filter_map(|report| match &report.outcome {
             AttackOutcome::Held => None,
-            AttackOutcome::Escaped(what) => Some(format!("{} ({what})", attack.name)),
-            AttackOutcome::Unclear(why) => {
-                Some(format!("{}, of which nothing is known ({why})", attack.name))
-            }
+            AttackOutcome::Escaped(what) => Some(format!("{} ({what})", report.name)),
+            AttackOutcome::Unclear(why) => Some(format!("{} (inconclusive: {why})", report.name)),
         })
         .collect();
-    (!through.is_empty()).then(|| SandboxUnavailable {
+    (!failures.is_empty()).then(|| SandboxUnavailable {
         reason: format!(
-            "programs are switched off, because the sandbox did not hold against: {}",
-            through.join("; ")
+            "programs are disabled because the sandbox did not withstand these attacks: {}",
+            failures.join("; ")
         ),
         suggestion: Some(
-            "this kernel does not do what the sandbox needs of it; see the documentation of the sandbox"
+            "this kernel does not provide what the sandbox needs; see the documentation of the sandbox"
                 .into(),
         ),
     })
 }
 
-async fn run_method(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod) -> AttackOutcome {
-    match means {
+async fn run_method(zygote: &Zygote, clock: WallClockLimit, method: &AttackMethod) -> AttackOutcome {
+    match method {
         AttackMethod::Script(code) => outcome_from_output(run(zygote, clock, "", code, TIME).await),
-        AttackMethod::Each(code, words) => run_variants(zygote, clock, code, words, expect_killed).await,
-        AttackMethod::ForgedFrames(code, words) => {
-            run_variants(zygote, clock, code, words, expect_protocol_violation).await
+        AttackMethod::Each(code, variants) => {
+            run_variants(zygote, clock, code, variants, expect_killed).await
+        }
+        AttackMethod::ForgedFrames(code, variants) => {
+            run_variants(zygote, clock, code, variants, expect_protocol_violation).await
         }
         AttackMethod::Pair(first, second) => {
-            // One after the other: the second is born of the same process.
+            // In sequence: the second is forked from the same process after the first ended.
             match run(zygote, clock, "", first, TIME).await {
                 Some(ProgramOutcome { exit_reason: ExitReason::Finished, .. }) => {
                     outcome_from_output(run(zygote, clock, "", second, TIME).await)
@@ -363,22 +366,22 @@ async fn run_method(zygote: &Zygote, clock: WallClockLimit, means: &AttackMethod
                     AttackOutcome::Held
                 }
                 Ok(other) => AttackOutcome::Unclear(format!("{other:?}")),
-                Err(_) => AttackOutcome::Escaped("it runs and runs".into()),
+                Err(_) => AttackOutcome::Escaped("it was not stopped".into()),
             }
         }
     }
 }
 
-/// The first of them that gets through decides.
+/// Runs all variants. Returns the outcome of the first that does not fail as expected.
 async fn run_variants(
     zygote: &Zygote,
     clock: WallClockLimit,
     code: &str,
-    words: &[&str],
+    variants: &[&str],
     judge: fn(Option<ProgramOutcome>) -> AttackOutcome,
 ) -> AttackOutcome {
-    for word in words {
-        let outcome = judge(run(zygote, clock, &format!("ONE = {word:?}\n"), code, TIME).await);
+    for variant in variants {
+        let outcome = judge(run(zygote, clock, &format!("ONE = {variant:?}\n"), code, TIME).await);
         if outcome != AttackOutcome::Held {
             return outcome;
         }
@@ -386,19 +389,19 @@ async fn run_variants(
     AttackOutcome::Held
 }
 
-/// What a script says of itself: the last line that it printed.
+/// Reads the outcome that a script prints.
 fn outcome_from_output(ending: Option<ProgramOutcome>) -> AttackOutcome {
     let Some(ending) = ending else { return AttackOutcome::Unclear("it could not be run".into()) };
     let mut lines = ending.printed.text.lines();
-    let got = lines.clone().find_map(|line| line.strip_prefix("escaped: "));
-    match (got, lines.next_back(), &ending.exit_reason) {
-        (Some(got), _, _) => AttackOutcome::Escaped(got.to_owned()),
+    let escape = lines.clone().find_map(|line| line.strip_prefix("escaped: "));
+    match (escape, lines.next_back(), &ending.exit_reason) {
+        (Some(escape), _, _) => AttackOutcome::Escaped(escape.to_owned()),
         (None, Some("held"), ExitReason::Finished) => AttackOutcome::Held,
         _ => AttackOutcome::Unclear(format!("{ending:?}")),
     }
 }
 
-/// Those that are ended at the attempt have said that they try.
+/// Accepts a program that was killed during its attempt, after printing `trying`.
 fn expect_killed(ending: Option<ProgramOutcome>) -> AttackOutcome {
     match &ending {
         Some(ProgramOutcome { exit_reason: ExitReason::Died { .. }, printed, .. })
@@ -418,7 +421,7 @@ fn expect_protocol_violation(ending: Option<ProgramOutcome>) -> AttackOutcome {
             AttackOutcome::Held
         }
         Some(ProgramOutcome { exit_reason: ExitReason::TimedOut | ExitReason::Finished, .. }) => {
-            AttackOutcome::Escaped("it was believed".into())
+            AttackOutcome::Escaped("the frame was accepted".into())
         }
         other => AttackOutcome::Unclear(format!("{other:?}")),
     }
@@ -427,21 +430,20 @@ fn expect_protocol_violation(ending: Option<ProgramOutcome>) -> AttackOutcome {
 async fn run(
     zygote: &Zygote,
     clock: WallClockLimit,
-    before: &str,
+    header: &str,
     code: &str,
     time: Duration,
 ) -> Option<ProgramOutcome> {
     let limits = ProgramLimits { time, memory: 96 << 20, output: OUTPUT };
-    let code = format!("{PRELUDE}{before}{code}");
+    let code = format!("{PRELUDE}{header}{code}");
     let program = Program { code, bindings: Vec::new(), limits, printed: watch::Sender::default() };
-    // Whoever asks is not answered.
-    let (asked, _nobody) = mpsc::channel(1024);
+    // Requests of the program are never answered.
+    let (questions, _unanswered) = mpsc::channel(1024);
     let time = match clock {
         WallClockLimit::Wall => Some(time),
         WallClockLimit::None => None,
     };
-    let begun = session::start_worker(zygote, &program.limits).await.ok()?;
-    session::run(zygote, begun, program, asked, StopConditions { time, cancel: CancellationToken::new() })
-        .await
-        .ok()
+    let worker = session::start_worker(zygote, &program.limits).await.ok()?;
+    let stops = StopConditions { time, cancel: CancellationToken::new() };
+    session::run(zygote, worker, program, questions, stops).await.ok()
 }

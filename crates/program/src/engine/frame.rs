@@ -1,5 +1,5 @@
-//! Frames on the pipe of one program. What arrives was written by the program, so every length, number and word is checked
-//! before anything is done with it; what goes out is ours.
+//! Frames on the pipe of one program. The program controls what arrives, so every length, number and
+//! name is checked before use. Outgoing frames are trusted.
 
 use bytes::{Buf, BytesMut};
 use serde::Deserialize;
@@ -10,13 +10,14 @@ use crate::program::{
     UnawaitedCall, UnfinishedTask,
 };
 
-/// The longest question, arguments included.
+/// The maximum size of a request, including its arguments, in bytes.
 pub(super) const LONGEST_QUESTION: usize = 16 << 20;
-/// The longest piece of output, and the longest ending; the worker says both in smaller pieces.
+/// The maximum size of any other frame, in bytes. The worker sends smaller ones.
 const LONGEST_OTHER: usize = 1 << 20;
-const LONGEST_WORD: usize = 4096;
+/// The maximum length of a name, query or message, in bytes.
+const LONGEST_STRING: usize = 4096;
 
-/// Something that a program said.
+/// A frame from a program.
 #[derive(Debug)]
 pub(super) enum ProgramFrame {
     Output(BytesMut),
@@ -27,16 +28,16 @@ pub(super) enum ProgramFrame {
     Cancel {
         id: u64,
     },
-    /// How many bytes of output were left out so far.
+    /// The number of bytes of output that were omitted so far.
     LeftOut {
         bytes: u64,
     },
-    /// The tasks that it waits for after its last line.
+    /// The tasks that the program waits for after its last line.
     Unfinished(Vec<UnfinishedTask>),
     Ending(ProgramEndFrame),
 }
 
-/// How the program says that it ended.
+/// The worker's report of how the program ended.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "how", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum ProgramEndFrame {
@@ -59,13 +60,13 @@ pub(super) enum ProgramEndFrame {
     Memory {
         left_out: u64,
     },
-    /// Our own part in it could not do its work.
+    /// The worker failed.
     Broken {
         why: String,
     },
 }
 
-/// Any question; which fields there must be depends on what is asked.
+/// A request of any kind. The required fields depend on `ask`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QuestionFrame<'a> {
@@ -82,14 +83,15 @@ struct QuestionFrame<'a> {
     message: Option<String>,
 }
 
-/// Takes one whole frame out of what has arrived; nothing if more has to come; words if no honest program says this.
+/// Takes one complete frame from the input. Returns `None` if it is incomplete, and an error if the
+/// worker never sends such a frame.
 pub(super) fn decode_frame(inbox: &mut BytesMut) -> Result<Option<ProgramFrame>, String> {
     let Some(header) = inbox.first_chunk::<5>() else { return Ok(None) };
     let [a, b, c, d, kind] = *header;
     let length = u32::from_le_bytes([a, b, c, d]) as usize;
     let longest = if kind == b'q' { LONGEST_QUESTION } else { LONGEST_OTHER };
     if length == 0 || length > longest {
-        return Err(format!("a frame of {length} bytes, where 1 to {longest} are allowed"));
+        return Err(format!("invalid frame length {length}; expected 1 to {longest} bytes"));
     }
     if inbox.len() < 4 + length {
         inbox.reserve(4 + length - inbox.len());
@@ -102,88 +104,88 @@ pub(super) fn decode_frame(inbox: &mut BytesMut) -> Result<Option<ProgramFrame>,
         b'o' => Ok(Some(ProgramFrame::Output(body))),
         b'q' => parse_question(&body).map(Some),
         b'c' => {
-            let id = body.as_ref().try_into().map_err(|_| "a cancellation that is no number".to_owned())?;
+            let id = body.as_ref().try_into().map_err(|_| "malformed cancel frame".to_owned())?;
             Ok(Some(ProgramFrame::Cancel { id: u64::from_le_bytes(id) }))
         }
         b'l' => {
-            let bytes = body.as_ref().try_into().map_err(|_| "a length that is no number".to_owned())?;
+            let bytes = body.as_ref().try_into().map_err(|_| "malformed output count".to_owned())?;
             Ok(Some(ProgramFrame::LeftOut { bytes: u64::from_le_bytes(bytes) }))
         }
         b'u' => {
             let unfinished = serde_json::from_slice(&body);
             unfinished
                 .map(|unfinished| Some(ProgramFrame::Unfinished(unfinished)))
-                .map_err(|error| format!("tasks that are none: {error}"))
+                .map_err(|error| format!("malformed task list: {error}"))
         }
         b'e' => {
-            let ended = serde_json::from_slice(&body);
-            ended
-                .map(|ended| Some(ProgramFrame::Ending(ended)))
-                .map_err(|error| format!("an ending that is none: {error}"))
+            let end = serde_json::from_slice(&body);
+            end.map(|end| Some(ProgramFrame::Ending(end)))
+                .map_err(|error| format!("malformed end frame: {error}"))
         }
-        other => Err(format!("a frame of the unknown kind {other}")),
+        other => Err(format!("unknown frame kind {other}")),
     }
 }
 
 fn parse_question(body: &[u8]) -> Result<ProgramFrame, String> {
-    let text = std::str::from_utf8(body).map_err(|_| "a question that is not UTF-8".to_owned())?;
-    let asks: QuestionFrame<'_> =
-        serde_json::from_str(text).map_err(|error| format!("a question that is none: {error}"))?;
-    let id = asks.id;
-    let question = match asks.ask {
+    let text = std::str::from_utf8(body).map_err(|_| "malformed request: not UTF-8".to_owned())?;
+    let frame: QuestionFrame<'_> =
+        serde_json::from_str(text).map_err(|error| format!("malformed request: {error}"))?;
+    let id = frame.id;
+    let question = match frame.ask {
         "call" => {
-            let arguments = asks.arguments.filter(|arguments| arguments.get().starts_with('{'));
-            let arguments = arguments.ok_or("a call whose arguments are no object")?;
-            ProgramQuestion::Call { tool: required_string(asks.tool)?, arguments: arguments.to_owned() }
+            let arguments = frame.arguments.filter(|arguments| arguments.get().starts_with('{'));
+            let arguments = arguments.ok_or("the arguments of a call are not an object")?;
+            ProgramQuestion::Call { tool: required_string(frame.tool)?, arguments: arguments.to_owned() }
         }
-        "face" => ProgramQuestion::Binding { tool: required_string(asks.tool)? },
-        "inspect" => ProgramQuestion::Inspect { tool: required_string(asks.tool)? },
+        "face" => ProgramQuestion::Binding { tool: required_string(frame.tool)? },
+        "inspect" => ProgramQuestion::Inspect { tool: required_string(frame.tool)? },
         "search" => {
-            let server = asks.server.map(check_length).transpose()?;
-            ProgramQuestion::Search { query: required_string(asks.query)?, server, limit: asks.limit }
+            let server = frame.server.map(check_length).transpose()?;
+            ProgramQuestion::Search { query: required_string(frame.query)?, server, limit: frame.limit }
         }
         "progress" => {
-            let progress = asks.progress.ok_or("progress without a number")?;
-            let message = asks.message.map(check_length).transpose()?;
-            ProgramQuestion::Progress { progress, total: asks.total, message }
+            let progress = frame.progress.ok_or("progress without a value")?;
+            let message = frame.message.map(check_length).transpose()?;
+            ProgramQuestion::Progress { progress, total: frame.total, message }
         }
         other => {
-            return Err(format!(
-                "a question of the unknown kind {:?}",
-                other.chars().take(40).collect::<String>()
-            ));
+            return Err(format!("unknown request kind {:?}", other.chars().take(40).collect::<String>()));
         }
     };
     Ok(ProgramFrame::Question { id, question })
 }
 
 fn required_string(name: Option<String>) -> Result<String, String> {
-    check_length(name.ok_or("a question without a name")?)
+    check_length(name.ok_or("a request without a name")?)
 }
 
-fn check_length(word: String) -> Result<String, String> {
-    if word.len() <= LONGEST_WORD { Ok(word) } else { Err(format!("a name of {} bytes", word.len())) }
+fn check_length(text: String) -> Result<String, String> {
+    if text.len() <= LONGEST_STRING {
+        Ok(text)
+    } else {
+        Err(format!("a string of {} bytes exceeds the limit of {LONGEST_STRING} bytes", text.len()))
+    }
 }
 
-/// What the worker is to run.
+/// Encodes the program for the worker.
 pub(super) fn encode_program(
     code: &str,
-    faces: &[ToolBinding],
+    bindings: &[ToolBinding],
     output: u64,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let body = serde_json::json!({ "code": code, "faces": faces, "output": output });
+    let body = serde_json::json!({ "code": code, "faces": bindings, "output": output });
     Ok(encode_frame(b'p', serde_json::to_vec(&body)?))
 }
 
-/// The answer to a question. The number is in front, so that the worker need not read the rest to know whose it is.
+/// Encodes a reply. The ID comes first, so that the worker can match the reply without parsing it.
 pub(super) fn encode_reply(id: u64, reply: &ProgramReply) -> Result<Vec<u8>, serde_json::Error> {
     let (kind, rest) = match reply {
-        ProgramReply::Data(given) => encode_data(given)?,
-        ProgramReply::Binding(face) => (b'f', serde_json::to_vec(face)?),
+        ProgramReply::Data(data) => encode_data(data)?,
+        ProgramReply::Binding(binding) => (b'f', serde_json::to_vec(binding)?),
         ProgramReply::Failed(ToolFailure { message, kind, tool, details }) => {
-            let words =
+            let failure =
                 serde_json::json!({ "message": message, "kind": kind, "tool": tool, "details": details });
-            (b'x', serde_json::to_vec(&words)?)
+            (b'x', serde_json::to_vec(&failure)?)
         }
     };
     let mut body = Vec::with_capacity(rest.len() + 8);
@@ -192,14 +194,14 @@ pub(super) fn encode_reply(id: u64, reply: &ProgramReply) -> Result<Vec<u8>, ser
     Ok(encode_frame(kind, body))
 }
 
-fn encode_data(given: &ProgramData) -> Result<(u8, Vec<u8>), serde_json::Error> {
-    Ok(match given {
+fn encode_data(data: &ProgramData) -> Result<(u8, Vec<u8>), serde_json::Error> {
+    Ok(match data {
         ProgramData::Json(raw) => (b'j', raw.get().as_bytes().to_vec()),
         ProgramData::Text(text) => (b't', text.as_bytes().to_vec()),
         ProgramData::Blocks(blocks) => {
             (b'b', serde_json::to_vec(&blocks.iter().map(BlockFrame::from_block).collect::<Vec<_>>())?)
         }
-        // Status and headers come first, with their length, and then what would have come without them.
+        // The length and JSON of status and headers, followed by the kind and encoding of the data.
         ProgramData::Http { data: inner, http } => {
             let (kind, rest) = encode_data(inner)?;
             let http = http.get().as_bytes();
@@ -233,7 +235,7 @@ impl<'a> BlockFrame<'a> {
     }
 }
 
-/// Whatever is longer than four bytes can say is longer than any program may be or any memory may hold.
+/// Encodes a frame. A body whose length does not fit into four bytes exceeds all other limits.
 fn encode_frame(kind: u8, body: Vec<u8>) -> Vec<u8> {
     let length = u32::try_from(body.len() + 1).unwrap_or(u32::MAX);
     let mut frame = Vec::with_capacity(body.len() + 5);

@@ -1,5 +1,6 @@
-//! The launcher: a small process of one thread that builds the sandbox around Python and then only waits. It is this very
-//! binary with a hidden verb; its standard input is the control socket, on which it says what went wrong.
+//! The launcher: a small single-threaded process that builds the sandbox around Python and then only
+//! waits. It is this binary with a hidden subcommand. Its standard input is the control socket, on
+//! which it reports errors.
 
 mod identity;
 mod python;
@@ -19,36 +20,38 @@ use serde_json::json;
 use super::layer::SandboxLayer;
 use crate::program::SandboxUnavailable;
 
-/// What the launcher is asked to build.
+/// The settings of the launcher.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchSettings {
-    /// The Python to run; `python3` from the search path if there is none.
+    /// The Python to run. Default: `python3` from the search path.
     pub python: Option<PathBuf>,
 }
 
-/// Builds the sandbox, starts Python in it, and waits for the end of either side. Standard input is the control socket.
+/// Builds the sandbox, starts Python in it, and waits until Python ends or the control socket on
+/// standard input closes.
 pub fn launch(launch: &LaunchSettings) -> ExitCode {
     launch_without_layers(launch, &[])
 }
 
-/// As [`launch`], but without some layers. Only the kit for tests calls this; the product has no way to.
+/// Like [`launch`], but omits some layers. Only the launcher for tests calls this.
 pub fn launch_without_layers(launch: &LaunchSettings, without: &[SandboxLayer]) -> ExitCode {
-    // What is typed at the yard's terminal is not for programs. It fails only where this leads a session already.
+    // Detaches from the terminal of the yard. Fails only if this process already leads a session.
     let _ = setsid();
     let stdin = rustix::stdio::stdin();
     match build_and_run(launch, without, stdin) {
         Ok(()) => ExitCode::SUCCESS,
         Err(unavailable) => {
             let SandboxUnavailable { reason, suggestion } = unavailable;
-            let words = json!({ "unavailable": { "reason": reason, "suggestion": suggestion } }).to_string();
-            // If nobody listens, nobody wanted a sandbox.
-            let _ = rustix::io::write(stdin, words.as_bytes());
+            let message =
+                json!({ "unavailable": { "reason": reason, "suggestion": suggestion } }).to_string();
+            // If the other end is closed, the sandbox is no longer needed.
+            let _ = rustix::io::write(stdin, message.as_bytes());
             ExitCode::FAILURE
         }
     }
 }
 
-/// The modules that scripts use most. They are loaded once and are there in every program.
+/// The most commonly used modules. They are loaded once and available in every program.
 const PRELOAD: &[&str] = &[
     "abc",
     "argparse",
@@ -103,16 +106,16 @@ fn build_and_run(
 ) -> Result<(), SandboxUnavailable> {
     let python = python::find(launch.python.as_deref())?;
     let filters = seccomp::compile_filters()?;
-    let rights = identity::LauncherPrivileges::current()?;
+    let privileges = identity::LauncherPrivileges::current()?;
     let proc = identity::Proc::open()?;
-    rights.unshare(&proc, without)?;
-    let left_out: Vec<_> = without.iter().map(|layer| layer.name()).collect();
-    let settings = json!({ "preload": PRELOAD, "filters": filters, "without": left_out });
+    privileges.unshare(&proc, without)?;
+    let omitted: Vec<_> = without.iter().map(|layer| layer.name()).collect();
+    let settings = json!({ "preload": PRELOAD, "filters": filters, "without": omitted });
     let root = root::build(&python, without, settings)?;
-    rights.drop_privileges(&proc, without)?;
+    privileges.drop_privileges(&proc, without)?;
     drop(proc);
     let mut command = Command::new(root.resolve(root::PYTHON));
-    // Isolated, without site-packages, without writing bytecode, and UTF-8 whatever the locale is.
+    // Isolated mode, no site-packages, no bytecode files, and UTF-8 regardless of the locale.
     command.args(["-I", "-S", "-B", "-X", "utf8"]).arg(root.resolve(root::ZYGOTE));
     if !without.contains(&SandboxLayer::Environment) {
         command.env_clear();
@@ -123,21 +126,21 @@ fn build_and_run(
         let stderr = rustix::stdio::stderr();
         Ok((stdin, copy(stderr)?, copy(stderr)?))
     });
-    let (stdin, stdout, stderr) = streams.map_err(|error| build_failed("pass the descriptors on", &error))?;
+    let (stdin, stdout, stderr) = streams.map_err(|error| build_failed("pass on the descriptors", &error))?;
     command.stdin(stdin).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     let mut child = command.spawn().map_err(|error| SandboxUnavailable {
-        reason: format!("cannot start {} in the sandbox: {error}", python.executable.display()),
-        suggestion: Some("check that its files can be read and executed by everybody on this machine".into()),
+        reason: format!("cannot start `{}` in the sandbox: {error}", python.executable.display()),
+        suggestion: Some("make its files readable and executable for all users of this machine".into()),
     })?;
-    let born = json!({ "born": { "pid": child.id() } }).to_string();
-    if let Err(error) = rustix::io::write(control, born.as_bytes()) {
+    let message = json!({ "born": { "pid": child.id() } }).to_string();
+    if let Err(error) = rustix::io::write(control, message.as_bytes()) {
         let _ = child.kill();
-        return Err(build_failed("say that Python runs", &error.into()));
+        return Err(build_failed("report the process of Python", &error.into()));
     }
     wait(child, control)
 }
 
-/// Until Python ends, or the one who wanted it is gone.
+/// Waits until Python ends or the control socket closes.
 fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavailable> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let handle = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty()));
@@ -154,7 +157,7 @@ fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavaila
             Ok(_) => break,
         }
     }
-    // Either it has ended, or nobody wants it any more.
+    // Python may still run if the control socket closed.
     let _ = child.kill();
     let _ = child.wait();
     Ok(())
@@ -162,19 +165,19 @@ fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavaila
 
 fn build_failed(what: &str, error: &io::Error) -> SandboxUnavailable {
     SandboxUnavailable {
-        reason: format!("the sandbox for programs cannot be built: cannot {what}: {error}"),
+        reason: format!("failed to build the sandbox: cannot {what}: {error}"),
         suggestion: None,
     }
 }
 
 fn kernel_too_old() -> SandboxUnavailable {
     SandboxUnavailable {
-        reason: "this kernel cannot watch processes by descriptor".into(),
+        reason: "this kernel does not support `pidfd_open`".into(),
         suggestion: Some("programs need Linux 5.3 or newer".into()),
     }
 }
 
-/// Names a Python by path, or by the search path.
+/// Returns the command that runs Python.
 fn python_command(python: Option<&Path>) -> OsString {
     python.map_or_else(|| "python3".into(), |path| path.as_os_str().to_owned())
 }

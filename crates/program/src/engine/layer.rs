@@ -1,15 +1,15 @@
-//! The layers of the sandbox, by name, so that a test can leave one out and see which attack gets through.
+//! The layers of the sandbox. Tests omit one to check which attack then succeeds.
 
-/// One layer. `attacks.rs` has the table of which attack proves which.
+/// One layer of the sandbox. The table in `attacks.rs` lists the attack that proves each layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SandboxLayer {
-    /// A user namespace, and nobody's identity in it.
+    /// A user namespace, without the privileges of root.
     User,
-    /// A network namespace with nothing in it.
+    /// An empty network namespace.
     Network,
-    /// A process namespace, so that no other process has a number.
+    /// A process namespace, which hides all other processes.
     Processes,
-    /// A root folder of its own with the standard library in it.
+    /// A separate root folder that contains the standard library.
     Root,
     Ipc,
     Uts,
@@ -19,10 +19,10 @@ pub enum SandboxLayer {
     ReadOnly,
     /// An empty environment.
     Environment,
-    /// No descriptor but the program's own.
+    /// No open descriptors except the pipe of the program.
     Descriptors,
     NoNewPrivs,
-    /// Not dumpable: no other program may read this one's memory.
+    /// Not dumpable: other programs cannot read the memory of the process.
     Dumpable,
     Landlock,
     Seccomp,
@@ -31,9 +31,9 @@ pub enum SandboxLayer {
     FileSize,
     OpenFiles,
     Core,
-    /// No further process, by rlimit.
+    /// No further processes, enforced by an rlimit.
     ProcessCount,
-    /// The kill from outside.
+    /// The time limit that the engine enforces from outside.
     WallClock,
 }
 
@@ -62,7 +62,7 @@ impl SandboxLayer {
         Self::WallClock,
     ];
 
-    /// The name by which launcher and worker know it.
+    /// Returns the name that the launcher and the worker use.
     pub const fn name(self) -> &'static str {
         match self {
             Self::User => "user",

@@ -1,5 +1,5 @@
-//! One program from its first byte to its last: what it asks goes to the broker, what it prints is kept, and when it ends,
-//! or has to, its process is gone.
+//! The session with one program: forwards its requests to the broker, collects its output, and kills
+//! its process at the end.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -24,22 +24,24 @@ use crate::program::{
     UnfinishedTask,
 };
 
-/// More questions than this are never open at once; the worker keeps fewer.
+/// The maximum number of open requests. The worker keeps fewer.
 const MOST_OPEN: usize = 256;
-/// The longest answer that is passed on.
+/// The maximum size of a reply, in bytes.
 const LONGEST_REPLY: usize = 256 << 20;
-/// Printing far beyond the limit is no accident, for the worker keeps it.
+/// The maximum amount of output beyond the limit, in bytes. The worker discards that output, so only
+/// a program that bypasses the worker reaches this.
 const MOST_BEYOND: u64 = 64 << 20;
-/// More calls that were not awaited, and more tasks, are not told of; the worker says fewer.
+/// The maximum number of unawaited calls and of unfinished tasks in an outcome. The worker reports
+/// fewer.
 const MOST_UNAWAITED: usize = 100;
-const NO_PYTHON: &str = "the Python process of all programs is gone";
-/// How long the zygote may take to say what became of a process.
-const PATIENCE: Duration = Duration::from_secs(5);
+const NO_PYTHON: &str = "the shared Python process exited";
+/// How long the zygote may take to report the state of a process.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What stops a program from outside.
 #[derive(Debug)]
 pub(super) struct StopConditions {
-    /// None for a sandbox that is tested without its clock.
+    /// `None` for a sandbox that is tested without the wall-clock limit.
     pub(super) time: Option<Duration>,
     pub(super) cancel: CancellationToken,
 }
@@ -48,30 +50,30 @@ pub(super) struct StopConditions {
 #[derive(Debug)]
 pub(super) struct IdleWorker {
     stream: UnixStream,
-    handed: WorkerHandle,
+    handle: WorkerHandle,
 }
 
-/// Has a process started for a program with these limits.
+/// Starts a process for a program with these limits.
 pub(super) async fn start_worker(zygote: &Zygote, limits: &ProgramLimits) -> io::Result<IdleWorker> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let stream = UnixStream::from_std(ours)?;
-    let handed = zygote.spawn_worker(OwnedFd::from(theirs), limits).await?;
-    Ok(IdleWorker { stream, handed })
+    let handle = zygote.spawn_worker(OwnedFd::from(theirs), limits).await?;
+    Ok(IdleWorker { stream, handle })
 }
 
 pub(super) async fn run(
     zygote: &Zygote,
-    begun: IdleWorker,
+    worker: IdleWorker,
     program: Program,
-    asked: mpsc::Sender<PendingProgramQuestion>,
+    questions: mpsc::Sender<PendingProgramQuestion>,
     stops: StopConditions,
 ) -> Result<ProgramOutcome, SandboxUnavailable> {
-    let IdleWorker { stream, handed } = begun;
-    let Program { code, bindings: faces, limits, printed } = program;
+    let IdleWorker { stream, handle } = worker;
+    let Program { code, bindings, limits, printed } = program;
     let first =
-        frame::encode_program(&code, &faces, limits.output).map_err(|error| unavailable(&error.into()))?;
-    let mut talk = Conversation {
+        frame::encode_program(&code, &bindings, limits.output).map_err(|error| unavailable(&error.into()))?;
+    let mut conversation = Conversation {
         printed,
         unawaited: Vec::new(),
         unfinished: Vec::new(),
@@ -85,15 +87,15 @@ pub(super) async fn run(
         written: 0,
         process: Process(None),
     };
-    let how = talk.run(zygote, stream, handed, asked, stops).await?;
-    Ok(talk.into_outcome(how))
+    let exit_reason = conversation.run(zygote, stream, handle, questions, stops).await?;
+    Ok(conversation.into_outcome(exit_reason))
 }
 
 pub(super) fn unavailable(error: &io::Error) -> SandboxUnavailable {
-    SandboxUnavailable { reason: format!("the program cannot be started: {error}"), suggestion: None }
+    SandboxUnavailable { reason: format!("failed to start the program: {error}"), suggestion: None }
 }
 
-/// The process of the program; it does not outlive this.
+/// The process of the program, killed on drop.
 #[derive(Debug)]
 struct Process(Option<OwnedFd>);
 
@@ -111,19 +113,19 @@ struct Conversation {
     unfinished: Vec<UnfinishedTask>,
     value: Option<LastValue>,
     left_out: u64,
-    /// What the worker has left out itself, as far as it has said so.
+    /// The number of bytes that the worker reports as omitted.
     reported_left_out: u64,
     limits: ProgramLimits,
-    /// The highest number that a question has had.
+    /// The highest request ID so far.
     last: u64,
-    /// Dropping a sender tells the one who waits for the answer that it is not wanted any more.
+    /// The open requests. Dropping a sender cancels the wait for the reply.
     open: HashMap<u64, oneshot::Sender<()>>,
     outbox: Vec<u8>,
     written: usize,
     process: Process,
 }
 
-/// What one step of the conversation comes to.
+/// The result of handling one frame.
 enum Step {
     Continue,
     Ask(Box<(u64, ProgramQuestion)>),
@@ -135,14 +137,14 @@ impl Conversation {
         &mut self,
         zygote: &Zygote,
         mut stream: UnixStream,
-        handed: WorkerHandle,
-        asked: mpsc::Sender<PendingProgramQuestion>,
+        handle: WorkerHandle,
+        questions: mpsc::Sender<PendingProgramQuestion>,
         stops: StopConditions,
     ) -> Result<ExitReason, SandboxUnavailable> {
-        let WorkerHandle { mut started, ended } = handed;
+        let WorkerHandle { mut started, ended } = handle;
         let (mut reader, mut writer) = stream.split();
         let mut inbox = BytesMut::with_capacity(16 << 10);
-        let mut answers = FuturesUnordered::new();
+        let mut replies = FuturesUnordered::new();
         let mut question: Option<Box<(u64, ProgramQuestion)>> = None;
         let clock = async {
             match stops.time {
@@ -152,16 +154,16 @@ impl Conversation {
         };
         tokio::pin!(clock);
         loop {
-            // Whatever has arrived comes first, as long as the broker has room for questions.
+            // Frames that have arrived come first, as long as the broker has room for requests.
             while question.is_none() {
                 match self.next_step(&mut inbox)? {
                     None => break,
                     Some(Step::Continue) => {}
-                    Some(Step::Ask(asks)) => question = Some(asks),
-                    Some(Step::Done(how)) => {
-                        // The process is only sure to be gone when there is something to kill it by.
+                    Some(Step::Ask(next)) => question = Some(next),
+                    Some(Step::Done(reason)) => {
+                        // Killing the process needs its handle.
                         self.adopt_process(&mut started).await;
-                        return Ok(how);
+                        return Ok(reason);
                     }
                 }
             }
@@ -169,7 +171,7 @@ impl Conversation {
                 biased;
                 () = stops.cancel.cancelled() => {
                     self.adopt_process(&mut started).await;
-                    return Ok(ExitReason::Died { why: "it was cancelled".into() });
+                    return Ok(ExitReason::Died { why: "it was canceled".into() });
                 }
                 () = &mut clock => {
                     self.adopt_process(&mut started).await;
@@ -178,33 +180,33 @@ impl Conversation {
                 () = zygote.gone.cancelled() => {
                     return Ok(ExitReason::Died { why: NO_PYTHON.into() });
                 }
-                born = &mut started, if self.process.0.is_none() => match born {
+                process = &mut started, if self.process.0.is_none() => match process {
                     Ok(Ok(handle)) => self.process = Process(Some(handle)),
                     Ok(Err(why)) => return Err(unavailable(&io::Error::other(why))),
                     Err(_) => return Ok(ExitReason::Died { why: NO_PYTHON.into() }),
                 },
                 written = writer.write(&self.outbox[self.written..]), if self.written < self.outbox.len() => {
-                    // Where it does not read any more, reading from it says why.
+                    // On an error, reading from the pipe finds out the reason.
                     self.written = written.map_or(self.outbox.len(), |length| self.written + length);
                     if self.written == self.outbox.len() {
                         self.outbox = Vec::new();
                         self.written = 0;
                     }
                 }
-                Some((id, reply)) = answers.next(), if self.outbox.is_empty() => {
+                Some((id, reply)) = replies.next(), if self.outbox.is_empty() => {
                     if self.open.remove(&id).is_some() {
                         self.outbox = encode_bounded_reply(id, reply)?;
                     }
                 }
-                room = asked.reserve(), if question.is_some() => {
-                    if let Some((id, question)) = question.take().map(|asks| *asks) {
+                slot = questions.reserve(), if question.is_some() => {
+                    if let Some((id, question)) = question.take().map(|pending| *pending) {
                         let (reply, on_reply) = oneshot::channel();
-                        // How far the program is needs no answer.
+                        // Progress reports have no reply.
                         if !matches!(question, ProgramQuestion::Progress { .. }) {
-                            answers.push(wait_for_reply(id, on_reply, self.open_question(id)));
+                            replies.push(wait_for_reply(id, on_reply, self.open_question(id)));
                         }
-                        if let Ok(room) = room {
-                            room.send(PendingProgramQuestion { question, reply });
+                        if let Ok(slot) = slot {
+                            slot.send(PendingProgramQuestion { question, reply });
                         }
                     }
                 }
@@ -218,25 +220,25 @@ impl Conversation {
         }
     }
 
-    /// Takes the process over, if it was started, so that it can be ended.
+    /// Waits for the handle of the process, if it was started, so that dropping it kills the process.
     async fn adopt_process(&mut self, started: &mut oneshot::Receiver<Result<OwnedFd, String>>) {
         if self.process.0.is_none()
-            && let Ok(Ok(Ok(handle))) = tokio::time::timeout(PATIENCE, started).await
+            && let Ok(Ok(Ok(handle))) = tokio::time::timeout(REPORT_TIMEOUT, started).await
         {
             self.process = Process(Some(handle));
         }
     }
 
-    /// The next thing that was said, if it has arrived whole.
+    /// Handles the next frame, if it is complete.
     fn next_step(&mut self, inbox: &mut BytesMut) -> Result<Option<Step>, SandboxUnavailable> {
-        let broke = |why: String| Ok(Some(Step::Done(ExitReason::ProtocolViolation { why })));
+        let violation = |why: String| Ok(Some(Step::Done(ExitReason::ProtocolViolation { why })));
         match frame::decode_frame(inbox) {
-            Err(why) => broke(why),
+            Err(why) => violation(why),
             Ok(None) => Ok(None),
             Ok(Some(ProgramFrame::Output(text))) => {
                 self.append_output(&text);
                 if self.left_out > MOST_BEYOND {
-                    return broke("it prints on and on".into());
+                    return violation(format!("it printed more than {MOST_BEYOND} bytes beyond its limit"));
                 }
                 Ok(Some(Step::Continue))
             }
@@ -246,11 +248,11 @@ impl Conversation {
             }
             Ok(Some(ProgramFrame::Question { id, question })) => {
                 if id <= self.last {
-                    return broke(format!("question {id} after question {}", self.last));
+                    return violation(format!("request {id} after request {}", self.last));
                 }
                 self.last = id;
                 if self.open.len() >= MOST_OPEN {
-                    return broke(format!("more than {MOST_OPEN} questions at once"));
+                    return violation(format!("more than {MOST_OPEN} open requests"));
                 }
                 Ok(Some(Step::Ask(Box::new((id, question)))))
             }
@@ -262,20 +264,20 @@ impl Conversation {
                 self.unfinished = unfinished;
                 Ok(Some(Step::Continue))
             }
-            Ok(Some(ProgramFrame::Ending(ended))) => Ok(Some(Step::Done(self.record_end(ended)))),
+            Ok(Some(ProgramFrame::Ending(end))) => Ok(Some(Step::Done(self.record_end(end)))),
         }
     }
 
-    /// The program's own last words.
-    fn record_end(&mut self, ended: ProgramEndFrame) -> ExitReason {
-        match ended {
+    /// Stores the worker's final report and returns the exit reason.
+    fn record_end(&mut self, end: ProgramEndFrame) -> ExitReason {
+        match end {
             ProgramEndFrame::Finished { left_out, unawaited, unfinished, value } => {
                 self.reported_left_out = left_out;
                 self.unawaited = unawaited;
                 self.value = value;
-                let stuck = unfinished.iter().any(|task| task.why == UnfinishedReason::Stuck);
+                let has_stuck_task = unfinished.iter().any(|task| task.why == UnfinishedReason::Stuck);
                 self.unfinished = unfinished;
-                if stuck { ExitReason::Unfinished } else { ExitReason::Finished }
+                if has_stuck_task { ExitReason::Unfinished } else { ExitReason::Finished }
             }
             ProgramEndFrame::Raised { traceback, left_out, unawaited, unfinished } => {
                 self.reported_left_out = left_out;
@@ -286,9 +288,7 @@ impl Conversation {
                 self.reported_left_out = left_out;
                 ExitReason::OutOfMemory
             }
-            ProgramEndFrame::Broken { why } => {
-                ExitReason::Died { why: format!("it could not be run: {why}") }
-            }
+            ProgramEndFrame::Broken { why } => ExitReason::Died { why: format!("the worker failed: {why}") },
         }
     }
 
@@ -300,22 +300,22 @@ impl Conversation {
     }
 
     fn open_question(&mut self, id: u64) -> oneshot::Receiver<()> {
-        let (wanted, unwanted) = oneshot::channel();
-        self.open.insert(id, wanted);
-        unwanted
+        let (canceler, canceled) = oneshot::channel();
+        self.open.insert(id, canceler);
+        canceled
     }
 
-    fn into_outcome(self, how: ExitReason) -> ProgramOutcome {
+    fn into_outcome(self, exit_reason: ExitReason) -> ProgramOutcome {
         let mut printed = self.printed.borrow().clone();
         let mut left_out = self.left_out.saturating_add(self.reported_left_out);
         if left_out > 0 {
-            // A letter that was cut in two is left out whole.
-            let whole = match std::str::from_utf8(&printed) {
+            // Removes an incomplete character at the end.
+            let complete = match std::str::from_utf8(&printed) {
                 Err(error) if error.error_len().is_none() => error.valid_up_to(),
                 _ => printed.len(),
             };
-            left_out += (printed.len() - whole) as u64;
-            printed.truncate(whole);
+            left_out += (printed.len() - complete) as u64;
+            printed.truncate(complete);
         }
         let text = String::from_utf8(printed)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -327,21 +327,21 @@ impl Conversation {
             unawaited,
             unfinished,
             value: self.value,
-            exit_reason: how,
+            exit_reason,
         }
     }
 }
 
-/// Waits for an answer as long as the program does. Both go when one goes.
+/// Waits for a reply until the program cancels the request.
 async fn wait_for_reply(
     id: u64,
     reply: oneshot::Receiver<ProgramReply>,
-    unwanted: oneshot::Receiver<()>,
+    canceled: oneshot::Receiver<()>,
 ) -> (u64, Option<ProgramReply>) {
     tokio::select! {
         reply = reply => (id, reply.ok()),
-        // The sender is only ever dropped.
-        _ = unwanted => (id, None),
+        // The sender never sends; it is only dropped.
+        _ = canceled => (id, None),
     }
 }
 
@@ -350,36 +350,36 @@ fn encode_bounded_reply(id: u64, reply: Option<ProgramReply>) -> Result<Vec<u8>,
         let (message, kind) = (message.to_owned(), "execution_error".to_owned());
         ProgramReply::Failed(ToolFailure { message, kind, tool: String::new(), details: None })
     };
-    let reply = reply.unwrap_or_else(|| failed("nobody answers any more"));
+    let reply = reply.unwrap_or_else(|| failed("the request was dropped without a reply"));
     let encode =
         |reply: &ProgramReply| frame::encode_reply(id, reply).map_err(|error| unavailable(&error.into()));
     let frame = encode(&reply)?;
     if frame.len() > LONGEST_REPLY {
-        return encode(&failed("the answer is too large for a program"));
+        return encode(&failed("the reply is too large for a program"));
     }
     Ok(frame)
 }
 
-/// The pipe is closed and nothing was said: what became of the process?
+/// Returns the exit reason of a process that closed its pipe without a final report.
 async fn exit_reason(zygote: &Zygote, ended: oneshot::Receiver<i32>) -> ExitReason {
     let died = |why: &str| ExitReason::Died { why: why.into() };
     let status = tokio::select! {
-        status = tokio::time::timeout(PATIENCE, ended) => status,
+        status = tokio::time::timeout(REPORT_TIMEOUT, ended) => status,
         () = zygote.gone.cancelled() => return died(NO_PYTHON),
     };
     let status = match status {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => return died(NO_PYTHON),
-        Err(_) => return died("its process is gone"),
+        Err(_) => return died("its process exited"),
     };
-    // As `wait` packs it: the signal in the low seven bits.
+    // The format of `wait`: the signal is in the low seven bits.
     match status & 0x7f {
-        0 => died("its process ended without a word"),
+        0 => died("its process exited without a result"),
         9 => died("its process was killed"),
         6 | 7 | 8 | 11 | 4 => died("Python crashed"),
         24 => ExitReason::TimedOut,
-        25 => died("it wrote a file"),
+        25 => died("it tried to write a file"),
         31 => died("it made a forbidden system call"),
-        signal => ExitReason::Died { why: format!("its process was ended by signal {signal}") },
+        signal => ExitReason::Died { why: format!("its process was killed by signal {signal}") },
     }
 }

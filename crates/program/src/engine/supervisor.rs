@@ -1,5 +1,5 @@
-//! Keeps one sandbox running: starts it at first use, attacks it before it is trusted, and starts another one when it is
-//! gone.
+//! Keeps one sandbox running: starts it on first use, attacks it before trusting it, and starts a
+//! new one when it exits.
 
 use std::io;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct SandboxSupervisor {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last start, running or done.
+    /// The latest start, in progress or completed.
     started: Option<ZygoteStart>,
     trust: Trust,
 }
@@ -36,7 +36,7 @@ enum Trust {
     #[default]
     Unknown,
     Proven,
-    /// An attack got through. This is final.
+    /// An attack succeeded. This is final.
     Off(SandboxUnavailable),
 }
 
@@ -57,12 +57,12 @@ impl SandboxSupervisor {
     pub(super) async fn run(
         &self,
         program: Program,
-        asked: mpsc::Sender<PendingProgramQuestion>,
+        questions: mpsc::Sender<PendingProgramQuestion>,
         cancel: CancellationToken,
     ) -> Result<ProgramOutcome, SandboxUnavailable> {
         let mut zygote = self.verified_zygote().await?;
-        let begun = match session::start_worker(&zygote, &program.limits).await {
-            // It is gone, and this is the first to notice.
+        let worker = match session::start_worker(&zygote, &program.limits).await {
+            // The zygote exited, and this is the first use to notice.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
             {
@@ -70,11 +70,11 @@ impl SandboxSupervisor {
                 zygote = self.verified_zygote().await?;
                 session::start_worker(&zygote, &program.limits).await
             }
-            begun => begun,
+            worker => worker,
         };
-        let begun = begun.map_err(|error| session::unavailable(&error))?;
+        let worker = worker.map_err(|error| session::unavailable(&error))?;
         let stops = StopConditions { time: Some(program.limits.time), cancel };
-        session::run(&zygote, begun, program, asked, stops).await
+        session::run(&zygote, worker, program, questions, stops).await
     }
 
     pub(super) async fn run_attacks(&self) -> Result<Vec<AttackReport>, SandboxUnavailable> {
@@ -84,8 +84,7 @@ impl SandboxSupervisor {
 
     pub(super) async fn run_attack(&self, name: &str) -> Result<AttackReport, SandboxUnavailable> {
         let zygote = self.zygote().await?;
-        let unknown =
-            || SandboxUnavailable { reason: format!("there is no attack {name:?}"), suggestion: None };
+        let unknown = || SandboxUnavailable { reason: format!("unknown attack {name:?}"), suggestion: None };
         attacks::run_one(&zygote, wall_clock_limit(&self.settings), name).await.ok_or_else(unknown)
     }
 
@@ -101,7 +100,7 @@ impl SandboxSupervisor {
         }
     }
 
-    /// A sandbox that held against every attack.
+    /// Returns a sandbox that withstood all attacks.
     async fn verified_zygote(&self) -> Result<Arc<Zygote>, SandboxUnavailable> {
         let zygote = self.zygote().await?;
         let trust = lock(&self.state).trust.clone();
@@ -110,21 +109,21 @@ impl SandboxSupervisor {
             Trust::Off(unavailable) => return Err(unavailable),
             Trust::Unknown => {}
         }
-        let attacked = attacks::run_all(&zygote, wall_clock_limit(&self.settings)).await;
-        let Some(unavailable) = attacks::verdict(&attacked) else {
+        let reports = attacks::run_all(&zygote, wall_clock_limit(&self.settings)).await;
+        let Some(unavailable) = attacks::verdict(&reports) else {
             lock(&self.state).trust = Trust::Proven;
             return Ok(zygote);
         };
-        tracing::error!(reason = %unavailable.reason, "programs are switched off");
-        // What is merely unclear may be clear the next time, on a machine that is less busy.
-        if attacks::has_escape(&attacked) {
+        tracing::error!(reason = %unavailable.reason, "programs are disabled");
+        // An inconclusive attack may succeed or fail clearly next time, on a less busy machine.
+        if attacks::has_escape(&reports) {
             lock(&self.state).trust = Trust::Off(unavailable.clone());
         }
         zygote.shutdown().await;
         Err(unavailable)
     }
 
-    /// The running sandbox, or a new one.
+    /// Returns the running sandbox, or starts a new one.
     async fn zygote(&self) -> Result<Arc<Zygote>, SandboxUnavailable> {
         let starting = {
             let mut state = lock(&self.state);
@@ -157,18 +156,19 @@ impl Drop for SandboxSupervisor {
     }
 }
 
-/// In a task of its own, so that it goes on when the first one who waits for it goes away.
+/// Starts a sandbox in a separate task, so that the start continues if the first waiting future is
+/// dropped.
 fn start_zygote(settings: Arc<EngineSettings>) -> ZygoteStart {
     let task = tokio::spawn(async move { Zygote::start(&settings).await });
-    let done = async move {
+    let result = async move {
         task.await.unwrap_or_else(|error| {
             Err(SandboxUnavailable {
-                reason: format!("the sandbox for programs did not start: {error}"),
+                reason: format!("failed to start the sandbox: {error}"),
                 suggestion: None,
             })
         })
     };
-    done.boxed().shared()
+    result.boxed().shared()
 }
 
 fn wall_clock_limit(settings: &EngineSettings) -> attacks::WallClockLimit {

@@ -1,4 +1,5 @@
-//! The engine where there is no Linux: it says so. Nothing ever runs without a sandbox.
+//! The engine on systems other than Linux. It only reports that programs are not supported; nothing
+//! ever runs without a sandbox.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::{AttackReport, EngineSettings, SandboxInfo, SandboxLayer};
 use crate::program::{PendingProgramQuestion, Program, ProgramOutcome, SandboxUnavailable};
 
-/// What the launcher would be asked to build.
+/// The settings of the launcher.
 #[derive(Debug, Clone, Default)]
 pub struct UnsupportedLaunch {
     pub python: Option<PathBuf>,
@@ -38,7 +39,7 @@ impl UnsupportedSandbox {
     pub(super) async fn run(
         &self,
         _program: Program,
-        _asked: mpsc::Sender<PendingProgramQuestion>,
+        _questions: mpsc::Sender<PendingProgramQuestion>,
         _cancel: CancellationToken,
     ) -> Result<ProgramOutcome, SandboxUnavailable> {
         Err(not_linux())
@@ -61,7 +62,7 @@ impl UnsupportedSandbox {
 
 fn not_linux() -> SandboxUnavailable {
     SandboxUnavailable {
-        reason: format!("programs run on Linux only, and this is {}", std::env::consts::OS),
+        reason: format!("programs need Linux, but this is {}", std::env::consts::OS),
         suggestion: Some(
             "run the yard on Linux, in a virtual machine or in a container that allows namespaces".into(),
         ),

@@ -1,4 +1,5 @@
-//! The engine's end of one running sandbox: starts the launcher, hands it programs, and hears what becomes of them.
+//! The engine's end of one running sandbox: starts the launcher, requests processes for programs,
+//! and receives their status.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -33,10 +34,10 @@ use crate::program::{ProgramLimits, SandboxUnavailable};
 const START: Duration = Duration::from_secs(30);
 /// How long the launcher may take to end.
 const END: Duration = Duration::from_secs(5);
-/// What Python's own mappings are reckoned at where it cannot be seen.
-const USUAL_BASELINE: u64 = 128 << 20;
+/// The assumed address space of Python itself, if it cannot be read.
+const DEFAULT_BASELINE: u64 = 128 << 20;
 
-/// What the launcher and the zygote say. No program can write here.
+/// A message from the launcher or the zygote. Programs cannot write to this socket.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ZygoteMessage {
@@ -57,10 +58,10 @@ pub(super) struct Zygote {
     pub(super) version: String,
     pub(super) modules: Vec<String>,
     pub(super) missing: Vec<String>,
-    /// The address space that Python takes up before a program does anything.
+    /// The address space of Python before a program runs, in bytes.
     baseline: u64,
     pub(super) pid: u32,
-    /// Set when Python is gone.
+    /// Canceled when Python exits.
     pub(super) gone: CancellationToken,
     stop: CancellationToken,
     listening: Mutex<Option<JoinHandle<()>>>,
@@ -72,37 +73,37 @@ struct WorkerWaiter {
     ended: Option<oneshot::Sender<i32>>,
 }
 
-/// A program that was handed over.
+/// The status of a requested process.
 #[derive(Debug)]
 pub(super) struct WorkerHandle {
-    /// The process, or why there is none.
+    /// The process, or the reason why it was not started.
     pub(super) started: oneshot::Receiver<Result<OwnedFd, String>>,
-    /// What the process left behind for its parent, as `wait` says it.
+    /// The exit status, in the format of `wait`.
     pub(super) ended: oneshot::Receiver<i32>,
 }
 
 impl Zygote {
     pub(super) async fn start(settings: &EngineSettings) -> Result<Arc<Self>, SandboxUnavailable> {
         let (control, mut child) = spawn(settings).map_err(|error| SandboxUnavailable {
-            reason: format!("the sandbox for programs cannot be started: {error}"),
+            reason: format!("failed to start the sandbox: {error}"),
             suggestion: None,
         })?;
         let stderr = child.stderr.take();
-        let greeted = tokio::time::timeout(START, wait_for_hello(&control)).await;
-        let (pid, hello) = match greeted {
-            Ok(Ok(greeted)) => greeted,
+        let greeting = tokio::time::timeout(START, wait_for_hello(&control)).await;
+        let (pid, hello) = match greeting {
+            Ok(Ok(greeting)) => greeting,
             Ok(Err(ZygoteStartError::Unavailable(unavailable))) => return Err(unavailable),
             Ok(Err(ZygoteStartError::Gone(why))) => return Err(start_failure(&why, stderr).await),
             Err(_) => {
                 let _ = child.start_kill();
-                return Err(start_failure("it took too long to start", stderr).await);
+                return Err(start_failure("the start timed out", stderr).await);
             }
         };
-        let left_out: Vec<_> = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
-        if hello.without != left_out {
+        let omitted: Vec<_> = settings.without.iter().map(|layer| layer.name().to_owned()).collect();
+        if hello.without != omitted {
             return Err(SandboxUnavailable {
                 reason: format!(
-                    "the sandbox was built without {:?}, and not without {left_out:?}",
+                    "the sandbox was built without the layers {:?}, expected without {omitted:?}",
                     hello.without
                 ),
                 suggestion: None,
@@ -115,7 +116,7 @@ impl Zygote {
             version: hello.version,
             modules: hello.modules,
             missing: hello.missing,
-            baseline: address_space(pid).unwrap_or(USUAL_BASELINE),
+            baseline: address_space(pid).unwrap_or(DEFAULT_BASELINE),
             pid,
             gone: CancellationToken::new(),
             stop: CancellationToken::new(),
@@ -126,7 +127,7 @@ impl Zygote {
         Ok(zygote)
     }
 
-    /// Hands a program's end of its pipe over to a new process.
+    /// Requests a new process and passes it the program's end of the pipe.
     pub(super) async fn spawn_worker(
         &self,
         pipe: OwnedFd,
@@ -135,14 +136,14 @@ impl Zygote {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let ((started, on_start), (ended, on_end)) = (oneshot::channel(), oneshot::channel());
         lock(&self.slots).insert(id, WorkerWaiter { started: Some(started), ended: Some(ended) });
-        let order = json!({
+        let request = json!({
             "id": id,
             "address_space": self.baseline.saturating_add(limits.memory),
-            // Whole seconds, and never sooner than the clock on the wall.
+            // Whole seconds, and never before the wall-clock limit.
             "cpu": limits.time.as_secs().saturating_add(1),
         });
-        let sent = self.send(order.to_string().as_bytes(), &pipe).await;
-        if let Err(error) = sent {
+        let result = self.send(request.to_string().as_bytes(), &pipe).await;
+        if let Err(error) = result {
             lock(&self.slots).remove(&id);
             return Err(error);
         }
@@ -153,40 +154,40 @@ impl Zygote {
         let send = || {
             let pipes = [pipe.as_fd()];
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-            let mut beside = SendAncillaryBuffer::new(&mut space);
-            beside.push(SendAncillaryMessage::ScmRights(&pipes));
-            Ok(sendmsg(&self.control, &[IoSlice::new(message)], &mut beside, SendFlags::NOSIGNAL)
+            let mut ancillary = SendAncillaryBuffer::new(&mut space);
+            ancillary.push(SendAncillaryMessage::ScmRights(&pipes));
+            Ok(sendmsg(&self.control, &[IoSlice::new(message)], &mut ancillary, SendFlags::NOSIGNAL)
                 .map(drop)?)
         };
         self.control.async_io(Interest::WRITABLE, send).await
     }
 
-    /// Ends Python, and with it every program.
+    /// Stops Python and all programs, and waits for the end.
     pub(super) async fn shutdown(&self) {
         self.stop.cancel();
         let task = lock(&self.listening).take();
         if let Some(task) = task {
-            // A panic of the listener has ended it as well.
+            // A panic also ends the task.
             let _ = task.await;
         }
     }
 
-    /// Ends it without waiting.
+    /// Stops Python and all programs without waiting.
     pub(super) fn request_stop(&self) {
         self.stop.cancel();
     }
 
-    fn handle_message(&self, news: ZygoteMessage, handle: Option<OwnedFd>) {
-        match news {
+    fn handle_message(&self, message: ZygoteMessage, handle: Option<OwnedFd>) {
+        match message {
             ZygoteMessage::Started { id } => {
                 let Some(handle) = handle else { return };
                 let started = lock(&self.slots).get_mut(&id).and_then(|slot| slot.started.take());
-                let unwanted = match started {
+                let unclaimed = match started {
                     Some(started) => started.send(Ok(handle)).err().and_then(Result::ok),
                     None => Some(handle),
                 };
-                // Nobody waits for this program any more.
-                if let Some(handle) = unwanted {
+                // The session of this program has ended.
+                if let Some(handle) = unclaimed {
                     kill(&handle);
                 }
             }
@@ -208,17 +209,17 @@ impl Zygote {
 }
 
 pub(super) fn kill(handle: &OwnedFd) {
-    // It may have ended by itself, which is as good.
+    // Fails if the process has already exited.
     let _ = pidfd_send_signal(handle, Signal::KILL);
 }
 
 fn spawn(settings: &EngineSettings) -> io::Result<(UnixStream, Child)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     rustix::io::ioctl_fionbio(&ours, true)?;
-    let mut words = settings.launcher.iter();
-    let program = words.next().ok_or_else(|| io::Error::other("no launcher was named"))?;
+    let mut launcher = settings.launcher.iter();
+    let program = launcher.next().ok_or_else(|| io::Error::other("no launcher is configured"))?;
     let mut command = Command::new(program);
-    command.args(words);
+    command.args(launcher);
     if let Some(python) = &settings.python {
         command.arg("--python").arg(python);
     }
@@ -227,7 +228,7 @@ fn spawn(settings: &EngineSettings) -> io::Result<(UnixStream, Child)> {
     }
     command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let child = command.spawn()?;
-    // It keeps messages apart, which a stream does not, but is watched like one.
+    // The socket is `SEQPACKET` and preserves message boundaries, but it can be polled like a stream.
     Ok((UnixStream::from_std(ours.into())?, child))
 }
 
@@ -244,17 +245,19 @@ struct Hello {
 }
 
 async fn wait_for_hello(control: &UnixStream) -> Result<(u32, Hello), ZygoteStartError> {
-    let mut born = None;
+    let mut python = None;
     loop {
-        let (news, _) = receive(control).await.map_err(|error| ZygoteStartError::Gone(error.to_string()))?;
-        match news {
+        let (message, _) =
+            receive(control).await.map_err(|error| ZygoteStartError::Gone(error.to_string()))?;
+        match message {
             ZygoteMessage::Unavailable { reason, suggestion } => {
                 return Err(ZygoteStartError::Unavailable(SandboxUnavailable { reason, suggestion }));
             }
-            ZygoteMessage::Born { pid } => born = Some(pid),
+            ZygoteMessage::Born { pid } => python = Some(pid),
             ZygoteMessage::Hello { version, modules, missing, without } => {
-                let pid =
-                    born.ok_or_else(|| ZygoteStartError::Gone("it said hello before it was born".into()))?;
+                let pid = python.ok_or_else(|| {
+                    ZygoteStartError::Gone("the launcher did not report the process".into())
+                })?;
                 return Ok((pid, Hello { version, modules, missing, without }));
             }
             ZygoteMessage::Started { .. } | ZygoteMessage::Refused { .. } | ZygoteMessage::Ended { .. } => {}
@@ -262,15 +265,15 @@ async fn wait_for_hello(control: &UnixStream) -> Result<(u32, Hello), ZygoteStar
     }
 }
 
-/// One message of the other side, with the descriptor that came with it.
+/// Receives one message, with the descriptor that is attached to it.
 async fn receive(control: &UnixStream) -> io::Result<(ZygoteMessage, Option<OwnedFd>)> {
     let read = || {
         let mut text = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC;
-        let message = recvmsg(control, &mut [IoSliceMut::new(&mut text)], &mut beside, flags)?;
-        let handle = beside.drain().find_map(|message| match message {
+        let message = recvmsg(control, &mut [IoSliceMut::new(&mut text)], &mut ancillary, flags)?;
+        let handle = ancillary.drain().find_map(|message| match message {
             RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
             _ => None,
         });
@@ -278,23 +281,23 @@ async fn receive(control: &UnixStream) -> io::Result<(ZygoteMessage, Option<Owne
     };
     let (text, handle) = control.async_io(Interest::READABLE, read).await?;
     if text.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended"));
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the process exited"));
     }
-    let news = serde_json::from_slice(&text).map_err(|_| io::Error::other("it says what cannot be read"))?;
-    Ok((news, handle))
+    let message = serde_json::from_slice(&text).map_err(|_| io::Error::other("malformed message"))?;
+    Ok((message, handle))
 }
 
-/// Hears the zygote out until it is gone, and sees to it that nothing of it stays.
+/// Receives messages until the zygote exits, and then cleans up all processes.
 async fn listen(zygote: Arc<Zygote>, mut child: Child, stderr: Option<ChildStderr>) {
-    let drained = tokio::spawn(log_stderr(stderr));
+    let logging = tokio::spawn(log_stderr(stderr));
     loop {
         tokio::select! {
             biased;
             () = zygote.stop.cancelled() => break,
-            heard = receive(&zygote.control) => match heard {
-                Ok((news, handle)) => zygote.handle_message(news, handle),
+            received = receive(&zygote.control) => match received {
+                Ok((message, handle)) => zygote.handle_message(message, handle),
                 Err(error) => {
-                    tracing::warn!(%error, "the Python process of the programs is gone");
+                    tracing::warn!(%error, "shared Python process exited");
                     break;
                 }
             },
@@ -302,38 +305,39 @@ async fn listen(zygote: Arc<Zygote>, mut child: Child, stderr: Option<ChildStder
     }
     zygote.gone.cancel();
     lock(&zygote.slots).clear();
-    // The launcher sees our end of the socket go, and takes Python along.
+    // The launcher kills Python when the socket closes.
     let _ = rustix::net::shutdown(&zygote.control, rustix::net::Shutdown::Both);
     if tokio::time::timeout(END, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
-    drained.abort();
+    logging.abort();
 }
 
-/// What Python says on its standard error is for the log; a program cannot write there.
+/// Logs the standard error of Python. Programs cannot write there.
 async fn log_stderr(stderr: Option<ChildStderr>) {
     let Some(mut stderr) = stderr else { return };
-    let mut piece = vec![0; 4096];
-    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
-        tracing::warn!(said = %String::from_utf8_lossy(&piece[..length]), "the Python process of the programs");
+    let mut buffer = vec![0; 4096];
+    while let Ok(length @ 1..) = stderr.read(&mut buffer).await {
+        let output = String::from_utf8_lossy(&buffer[..length]);
+        tracing::warn!(%output, "shared Python process wrote to standard error");
     }
 }
 
-/// The words for a sandbox that did not come up, with the last thing that it said.
+/// Returns the error for a sandbox that did not start, with the last line of its standard error.
 async fn start_failure(why: &str, stderr: Option<ChildStderr>) -> SandboxUnavailable {
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     if let Some(stderr) = stderr {
-        let _ = tokio::time::timeout(END, stderr.take(64 << 10).read_to_end(&mut said)).await;
+        let _ = tokio::time::timeout(END, stderr.take(64 << 10).read_to_end(&mut output)).await;
     }
-    let said = String::from_utf8_lossy(&said);
-    let last = said.trim().lines().next_back().map(|line| format!("; it said: {line}")).unwrap_or_default();
+    let output = String::from_utf8_lossy(&output);
+    let last = output.trim().lines().next_back().map(|line| format!(": {line}")).unwrap_or_default();
     SandboxUnavailable {
-        reason: format!("Python does not start in the sandbox: {why}{last}"),
+        reason: format!("Python did not start in the sandbox: {why}{last}"),
         suggestion: None,
     }
 }
 
-/// In bytes, as the kernel counts it.
+/// Returns the size of the address space of a process, in bytes.
 fn address_space(pid: u32) -> Option<u64> {
     let pages = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = pages.split_ascii_whitespace().next()?.parse().ok()?;
@@ -344,7 +348,7 @@ fn lock<T>(mutex: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// Whether a layer of the engine's own is there.
+/// Returns whether a layer that the engine itself enforces is on.
 pub(super) fn has_layer(settings: &EngineSettings, layer: SandboxLayer) -> bool {
     !settings.without.contains(&layer)
 }

@@ -1,7 +1,7 @@
-//! A ranked index over the tools of one catalog: BM25 over several fields, each with its own weight.
+//! A ranked index over the tools of one catalog: BM25 over several weighted fields.
 //!
-//! Written here because the crates that do it are not kept: `bm25` rests on the abandoned `fxhash` and knows no fields,
-//! `probly-search` has not moved for years, and `tantivy` is a database.
+//! No crate fits: `bm25` depends on the unmaintained `fxhash` and has no fields, `probly-search` is
+//! unmaintained, and `tantivy` is a full database.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use toolyard_hub::{Catalog, ToolEntry};
 
 use super::tokenizer::tokenize;
 
-/// How soon more of the same word stops to count, and how much long texts are held against a tool: the usual values.
+/// The saturation of repeated words, at its usual value.
 const K1: f32 = 1.2;
+/// The penalty for long texts, at its usual value.
 const B: f32 = 0.75;
-/// What a word counts that only begins like the one that was asked for.
-const BEGINNING: f32 = 0.4;
-/// Shorter words are not taken for beginnings of others.
-const SHORTEST_BEGINNING: usize = 3;
-/// Words that are in every question and say nothing.
-const SMALL: [&str; 16] =
+/// The weight of a word that matches only by prefix.
+const PREFIX_WEIGHT: f32 = 0.4;
+/// The minimum length of a query word for prefix matching.
+const SHORTEST_PREFIX: usize = 3;
+/// Words that are too common to be useful in a query.
+const STOP_WORDS: [&str; 16] =
     ["a", "an", "and", "all", "by", "for", "from", "how", "in", "is", "my", "of", "on", "the", "to", "with"];
-/// Longer texts are not read to their ends.
+/// The number of bytes of a text that are indexed.
 const LONGEST: usize = 20_000;
 
 #[derive(Debug)]
 pub(crate) struct SearchIndex {
     tools: Vec<Entry>,
-    /// For every word the tools that have it, with how much it counts in them.
+    /// The index of each tool that contains a word, with the weight of the word in it.
     vocabulary: BTreeMap<String, Vec<(usize, f32)>>,
     average: f32,
 }
@@ -42,11 +43,11 @@ impl SearchIndex {
     pub(crate) fn build(catalog: &Catalog) -> Self {
         let mut vocabulary: BTreeMap<String, Vec<(usize, f32)>> = BTreeMap::new();
         let mut tools = Vec::with_capacity(catalog.tools().len());
-        for (at, tool) in catalog.tools().iter().enumerate() {
-            let counted = term_weights(tool);
-            let length = counted.values().sum();
-            for (word, weight) in counted {
-                vocabulary.entry(word).or_default().push((at, weight));
+        for (index, tool) in catalog.tools().iter().enumerate() {
+            let weights = term_weights(tool);
+            let length = weights.values().sum();
+            for (word, weight) in weights {
+                vocabulary.entry(word).or_default().push((index, weight));
             }
             tools.push(Entry { tool: Arc::clone(tool), length });
         }
@@ -55,48 +56,49 @@ impl SearchIndex {
         Self { tools, vocabulary, average }
     }
 
-    /// The tools that have at least one of these words, best first.
+    /// Returns the tools that contain at least one word of the query, best match first.
     pub(crate) fn rank(&self, query: &str) -> Vec<&Arc<ToolEntry>> {
         let mut scores = vec![0.0_f32; self.tools.len()];
-        let asked = tokenize(query);
-        let telling: Vec<&String> = asked.iter().filter(|word| !SMALL.contains(&word.as_str())).collect();
-        let asked = if telling.is_empty() { asked.iter().collect() } else { telling };
-        for word in asked {
+        let words = tokenize(query);
+        let significant: Vec<&String> =
+            words.iter().filter(|word| !STOP_WORDS.contains(&word.as_str())).collect();
+        let words = if significant.is_empty() { words.iter().collect() } else { significant };
+        for word in words {
             match self.vocabulary.get(word) {
-                Some(places) => self.add_scores(places, 1.0, &mut scores),
-                // Nobody has the whole word, but perhaps one that begins with it.
-                None if word.len() >= SHORTEST_BEGINNING => {
+                Some(postings) => self.add_scores(postings, 1.0, &mut scores),
+                // No tool contains the whole word, but some may contain a word that starts with it.
+                None if word.len() >= SHORTEST_PREFIX => {
                     let longer = self.vocabulary.range(word.clone()..);
-                    for (_, places) in longer.take_while(|(known, _)| known.starts_with(word)) {
-                        self.add_scores(places, BEGINNING, &mut scores);
+                    for (_, postings) in longer.take_while(|(known, _)| known.starts_with(word)) {
+                        self.add_scores(postings, PREFIX_WEIGHT, &mut scores);
                     }
                 }
                 None => {}
             }
         }
-        let mut found: Vec<(f32, &Arc<ToolEntry>)> = self
+        let mut ranked: Vec<(f32, &Arc<ToolEntry>)> = self
             .tools
             .iter()
             .zip(scores)
             .filter(|(_, score)| *score > 0.0)
             .map(|(entry, score)| (score + exact_name_bonus(&entry.tool, query), &entry.tool))
             .collect();
-        // Those of one score keep the order of the yard.
-        found.sort_by(|one, other| other.0.total_cmp(&one.0));
-        found.into_iter().map(|(_, tool)| tool).collect()
+        // The sort is stable: tools of the same score keep the order of the yard.
+        ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+        ranked.into_iter().map(|(_, tool)| tool).collect()
     }
 
-    fn add_scores(&self, places: &[(usize, f32)], share: f32, scores: &mut [f32]) {
-        let (all, having) = (self.tools.len() as f32, places.len() as f32);
-        let rarity = (1.0 + (all - having + 0.5) / (having + 0.5)).ln();
-        for (at, weight) in places {
-            let length = B * self.tools[*at].length / self.average;
-            scores[*at] += share * rarity * weight * (K1 + 1.0) / (weight + K1 * (1.0 - B + length));
+    fn add_scores(&self, postings: &[(usize, f32)], share: f32, scores: &mut [f32]) {
+        let (total, containing) = (self.tools.len() as f32, postings.len() as f32);
+        let rarity = (1.0 + (total - containing + 0.5) / (containing + 0.5)).ln();
+        for (index, weight) in postings {
+            let length = B * self.tools[*index].length / self.average;
+            scores[*index] += share * rarity * weight * (K1 + 1.0) / (weight + K1 * (1.0 - B + length));
         }
     }
 }
 
-/// Whoever says the very name means it.
+/// Ranks a tool first if the query is exactly its name.
 fn exact_name_bonus(tool: &ToolEntry, query: &str) -> f32 {
     let query = query.trim();
     if tool.full_name.as_str() == query {
@@ -108,13 +110,13 @@ fn exact_name_bonus(tool: &ToolEntry, query: &str) -> f32 {
     }
 }
 
-/// How much every word counts in a tool.
+/// Returns the weight of every word of a tool.
 fn term_weights(tool: &ToolEntry) -> HashMap<String, f32> {
-    let mut counted: HashMap<String, f32> = HashMap::new();
+    let mut weights: HashMap<String, f32> = HashMap::new();
     let mut add = |text: &str, weight: f32| {
         let text = &text[..text.floor_char_boundary(LONGEST)];
         for word in tokenize(text) {
-            *counted.entry(word).or_default() += weight;
+            *weights.entry(word).or_default() += weight;
         }
     };
     add(&tool.raw_name, 4.0);
@@ -128,5 +130,5 @@ fn term_weights(tool: &ToolEntry) -> HashMap<String, f32> {
     for (name, _) in parameters.members() {
         add(name, 1.0);
     }
-    counted
+    weights
 }

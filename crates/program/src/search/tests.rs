@@ -1,4 +1,4 @@
-//! What is found for which words.
+//! Tests of `search_tools`: ranking, paging, errors and the index cache.
 
 use std::sync::Arc;
 
@@ -41,18 +41,18 @@ fn shop() -> Arc<Yard> {
     ])
 }
 
-fn told(principal: &Principal, wanted: &SearchArguments) -> String {
+fn search(principal: &Principal, arguments: &SearchArguments) -> String {
     let yard = shop();
     let (catalog, own) = (yard.catalog(), SourceName::new("programs"));
-    let seen = VisibleTools { catalog: &catalog, principal, own: &own };
-    match wanted.find(&seen, &SearchIndex::build(&catalog)) {
-        Ok(found) => wanted.render_text(&seen, &found),
+    let visible = VisibleTools { catalog: &catalog, principal, own: &own };
+    match arguments.find(&visible, &SearchIndex::build(&catalog)) {
+        Ok(page) => arguments.render_text(&visible, &page),
         Err(error) => error.message_with_suggestion(),
     }
 }
 
 fn found(query: &str) -> Vec<String> {
-    let text = told(&ada(), &SearchArguments { query: query.to_owned(), ..SearchArguments::default() });
+    let text = search(&ada(), &SearchArguments { query: query.to_owned(), ..SearchArguments::default() });
     text.lines().filter(|line| line.starts_with("mcp__")).map(ToOwned::to_owned).collect()
 }
 
@@ -71,9 +71,9 @@ fn tools_are_found_by_names_titles_descriptions_and_parameters_best_first() {
 }
 
 #[test]
-fn nobody_finds_what_they_may_not_see() {
+fn tools_without_permission_are_not_found() {
     assert_eq!(found("delete everything"), Vec::<String>::new());
-    let owner = told(
+    let owner = search(
         &Principal::owner(),
         &SearchArguments { query: "delete".to_owned(), ..SearchArguments::default() },
     );
@@ -82,7 +82,7 @@ fn nobody_finds_what_they_may_not_see() {
 
 #[test]
 fn a_search_and_its_pages_in_words() {
-    let search =
+    let first =
         SearchArguments { query: "text of files".to_owned(), limit: Some(1), ..SearchArguments::default() };
     let next = SearchArguments {
         query: "text of files".to_owned(),
@@ -96,43 +96,43 @@ fn a_search_and_its_pages_in_words() {
         ..SearchArguments::default()
     };
     let server = SearchArguments { server: Some("docs".to_owned()), ..SearchArguments::default() };
-    let nothing = SearchArguments { query: "zebra".to_owned(), ..SearchArguments::default() };
-    let nobody = SearchArguments { server: Some("dosc".to_owned()), ..SearchArguments::default() };
-    let gone = SearchArguments { cursor: Some("mcp__gone".to_owned()), ..SearchArguments::default() };
+    let no_match = SearchArguments { query: "zebra".to_owned(), ..SearchArguments::default() };
+    let unknown_server = SearchArguments { server: Some("dosc".to_owned()), ..SearchArguments::default() };
+    let stale_cursor = SearchArguments { cursor: Some("mcp__gone".to_owned()), ..SearchArguments::default() };
     let long = SearchArguments { query: "x".repeat(2_000), ..SearchArguments::default() };
-    let all =
-        [search, next, list, rest, server, nothing, nobody, gone, long].map(|wanted| told(&ada(), &wanted));
+    let all = [first, next, list, rest, server, no_match, unknown_server, stale_cursor, long]
+        .map(|arguments| search(&ada(), &arguments));
     insta::assert_snapshot!(all.join("\n----\n"));
 }
 
 #[test]
-fn what_is_filled_in_with_nothing_is_not_said() {
-    let nothing = SearchArguments {
+fn empty_arguments_count_as_missing() {
+    let empty = SearchArguments {
         server: Some(String::new()),
         cursor: Some(String::new()),
         ..SearchArguments::default()
     };
-    assert_eq!(told(&ada(), &nothing), told(&ada(), &SearchArguments::default()));
+    assert_eq!(search(&ada(), &empty), search(&ada(), &SearchArguments::default()));
 }
 
 #[test]
-fn names_that_are_not_there_have_close_ones() {
+fn unknown_names_have_similar_names() {
     let yard = shop();
     let (catalog, own, ada) = (yard.catalog(), SourceName::new("programs"), ada());
-    let seen = VisibleTools { catalog: &catalog, principal: &ada, own: &own };
+    let visible = VisibleTools { catalog: &catalog, principal: &ada, own: &own };
     let index = SearchIndex::build(&catalog);
-    assert_eq!(similar_names(&seen, &index, "mcp__files__raedFile")[0], "mcp__files__readFile");
-    assert_eq!(similar_names(&seen, &index, "financials_query"), ["mcp__finance__query_financials"]);
-    let hidden = similar_names(&seen, &index, "mcp__files__delete_everythin");
+    assert_eq!(similar_names(&visible, &index, "mcp__files__raedFile")[0], "mcp__files__readFile");
+    assert_eq!(similar_names(&visible, &index, "financials_query"), ["mcp__finance__query_financials"]);
+    let hidden = similar_names(&visible, &index, "mcp__files__delete_everythin");
     assert!(
         !hidden.is_empty() && !hidden.contains(&"mcp__files__delete_everything".to_owned()),
         "{hidden:?}"
     );
-    assert_eq!(similar_names(&seen, &index, &"é".repeat(100_000)), Vec::<String>::new());
+    assert_eq!(similar_names(&visible, &index, &"é".repeat(100_000)), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn the_index_is_made_once_for_a_catalog() {
+async fn the_index_is_built_once_per_catalog() {
     let yard = shop();
     let indexes = SearchIndexCache::default();
     let catalog = yard.catalog();

@@ -1,15 +1,16 @@
-//! Texts and names as the words that they are made of.
+//! Splits texts and names into words.
 
-/// The words of a text in lower case: `readFile`, `read_file` and `Read files` have the same two.
+/// Returns the words of a text in lower case and singular: `readFile`, `read_file` and `Read files`
+/// have the same two words.
 pub(crate) fn tokenize(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    for piece in text.split(|letter: char| !letter.is_alphanumeric()) {
-        let letters: Vec<char> = piece.chars().collect();
+    for part in text.split(|letter: char| !letter.is_alphanumeric()) {
+        let letters: Vec<char> = part.chars().collect();
         let mut start = 0;
-        for at in 1..letters.len() {
-            if is_word_start(&letters, at) {
-                push_word(&letters[start..at], &mut words);
-                start = at;
+        for index in 1..letters.len() {
+            if is_word_start(&letters, index) {
+                push_word(&letters[start..index], &mut words);
+                start = index;
             }
         }
         push_word(&letters[start..], &mut words);
@@ -17,12 +18,12 @@ pub(crate) fn tokenize(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether a new word begins here: `readFile`, `HTTPServer`.
-fn is_word_start(letters: &[char], at: usize) -> bool {
-    let (before, here) = (letters[at - 1], letters[at]);
-    let next_is_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
-    here.is_uppercase()
-        && (before.is_lowercase() || before.is_numeric() || (before.is_uppercase() && next_is_small))
+/// Returns whether a new word starts at this index, as in `readFile` and `HTTPServer`.
+fn is_word_start(letters: &[char], index: usize) -> bool {
+    let (previous, current) = (letters[index - 1], letters[index]);
+    let next_is_lower = letters.get(index + 1).is_some_and(|next| next.is_lowercase());
+    current.is_uppercase()
+        && (previous.is_lowercase() || previous.is_numeric() || (previous.is_uppercase() && next_is_lower))
 }
 
 fn push_word(letters: &[char], words: &mut Vec<String>) {
@@ -32,7 +33,7 @@ fn push_word(letters: &[char], words: &mut Vec<String>) {
     }
 }
 
-/// One and many are the same word to whoever searches: files, queries, classes.
+/// Reduces a plural to its singular, so that searches match both: files, queries, classes.
 fn singular(mut word: String) -> String {
     if word.len() > 4 && word.ends_with("ies") {
         word.truncate(word.len() - 3);
@@ -53,7 +54,7 @@ mod tests {
     use super::tokenize;
 
     #[test]
-    fn names_of_all_fashions_are_the_same_words() {
+    fn naming_conventions_result_in_the_same_words() {
         for text in
             ["read_file", "readFile", "ReadFiles", "read-file", "Read the".trim_end_matches(" the"), "READ"]
         {

@@ -1,8 +1,8 @@
-//! Names of types: made from whatever names there are, fit for every language, and never the same twice.
+//! Type names that are valid in every language and unique.
 
 use std::collections::HashSet;
 
-/// Names that were given.
+/// The type names that are taken.
 #[derive(Debug)]
 pub struct TypeNames {
     taken: HashSet<String>,
@@ -13,15 +13,15 @@ impl TypeNames {
         Self { taken: reserved.iter().map(|name| (*name).to_owned()).collect() }
     }
 
-    /// A name like `McpGitLogParams` for `mcp__git__log_params`.
+    /// Assigns a unique name, such as `McpGitLogParams` for `mcp__git__log_params`.
     pub fn assign(&mut self, from: &str) -> String {
-        let wanted = to_pascal_case(from);
-        let mut name = wanted.clone();
+        let base = to_pascal_case(from);
+        let mut name = base.clone();
         for number in 2.. {
             if self.taken.insert(name.clone()) {
                 break;
             }
-            name = format!("{wanted}{number}");
+            name = format!("{base}{number}");
         }
         name
     }
@@ -40,7 +40,8 @@ fn to_pascal_case(text: &str) -> String {
     name
 }
 
-/// A description on its way into a comment or a docstring: words only, nothing that could end either.
+/// Makes a description safe for a comment or docstring: one line without anything that could end
+/// either.
 pub fn sanitize_description(text: &str) -> String {
     const LONGEST: usize = 400;
     let harmless = |letter: &char| !matches!(letter, '\\' | '"' | '\u{2028}' | '\u{2029}');
@@ -55,11 +56,11 @@ mod tests {
     use super::{TypeNames, sanitize_description};
 
     #[test]
-    fn names_are_fit_and_differ() {
+    fn names_are_valid_and_unique() {
         let mut names = TypeNames::new(&["Tools"]);
-        let given = ["mcp__git__log_params", "mcp-git-log-params", "tools", "2d", "ä", ""]
+        let assigned = ["mcp__git__log_params", "mcp-git-log-params", "tools", "2d", "ä", ""]
             .map(|text| names.assign(text));
-        assert_eq!(given, ["McpGitLogParams", "McpGitLogParams2", "Tools2", "T2d", "T", "T2"]);
+        assert_eq!(assigned, ["McpGitLogParams", "McpGitLogParams2", "Tools2", "T2d", "T", "T2"]);
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! Shapes as Python says them.
+//! Shapes as Python types.
 
 use serde_json::Value;
 
 use super::schema::Shape;
 
-/// How a union is written.
+/// The syntax of union types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnionSyntax {
-    /// `int | None`, which people read best.
+    /// `int | None`, which is easier to read.
     Bars,
-    /// `Union[int, None]`, which every Python understands that has types.
+    /// `Union[int, None]`, which also works in Python versions before 3.10.
     Brackets,
 }
 
-/// A shape as a Python type. What the names of shapes stand for is the caller's to say.
+/// Returns a shape as a Python type. `named` maps the names of shapes to types.
 pub fn python_type(shape: &Shape, unions: UnionSyntax, named: &mut dyn FnMut(&str) -> String) -> String {
     match shape {
         Shape::Unknown => "Any".to_owned(),
@@ -39,7 +39,7 @@ pub fn python_type(shape: &Shape, unions: UnionSyntax, named: &mut dyn FnMut(&st
     }
 }
 
-/// A JSON value as Python writes it.
+/// Returns a JSON value as a Python literal.
 pub fn python_literal(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -61,15 +61,16 @@ pub fn python_literal(value: &Value) -> String {
     }
 }
 
-/// A text as Python writes it: JSON's escapes are Python's too, but letters that JSON leaves alone may end a line.
+/// Returns a string as a Python literal. JSON escapes are valid in Python, but some characters that
+/// JSON does not escape may end a line.
 pub fn python_string(text: &str) -> String {
     let mut quoted = String::new();
-    for letter in Value::from(text).to_string().chars() {
-        match letter {
+    for character in Value::from(text).to_string().chars() {
+        match character {
             '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(letter)));
+                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
             }
-            letter => quoted.push(letter),
+            character => quoted.push(character),
         }
     }
     quoted

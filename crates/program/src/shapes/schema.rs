@@ -1,4 +1,5 @@
-//! From a JSON Schema to shapes that several languages can say. What cannot be said becomes *unknown*, never wrong.
+//! Converts a JSON Schema into shapes that several languages can express. Anything that cannot be
+//! expressed becomes *unknown*, so that a shape is never wrong.
 
 use std::collections::HashMap;
 
@@ -8,10 +9,10 @@ use super::naming::TypeNames;
 
 type Members = Map<String, Value>;
 
-/// How deep schemas are followed.
+/// The maximum depth of nested schemas.
 const DEEPEST: usize = 24;
 
-/// What a value looks like.
+/// The shape of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
     Unknown,
@@ -20,16 +21,16 @@ pub enum Shape {
     Integer,
     Number,
     Text,
-    /// One of these texts, whole numbers, truth values or nulls.
+    /// One of these strings, integers, booleans or nulls.
     Literal(Vec<Value>),
     List(Box<Shape>),
-    /// An object with any keys, and values of one shape.
+    /// An object with arbitrary keys and values of one shape.
     Map(Box<Shape>),
     Named(String),
     Union(Vec<Shape>),
 }
 
-/// A shape with a name.
+/// A named shape.
 #[derive(Debug)]
 pub struct TypeDeclaration {
     pub name: String,
@@ -37,7 +38,7 @@ pub struct TypeDeclaration {
     pub body: TypeBody,
 }
 
-/// What a name stands for.
+/// The definition of a named shape.
 #[derive(Debug)]
 pub enum TypeBody {
     Record { fields: Vec<RecordField>, open: bool },
@@ -51,7 +52,7 @@ pub struct RecordField {
     pub description: String,
     pub shape: Shape,
     pub required: bool,
-    /// What is meant where it is left out, if the schema says.
+    /// The default, if the schema declares one.
     pub default: Option<Value>,
 }
 
@@ -61,7 +62,8 @@ pub struct ShapeReader<'a> {
     root: &'a Value,
     names: &'a mut TypeNames,
     declared: Vec<TypeDeclaration>,
-    /// What references lead to, by their text. A name is given before it is declared, so that types may contain themselves.
+    /// The type names of resolved references. A name is assigned before the type is declared, so
+    /// that types may be recursive.
     known: HashMap<String, String>,
     base: String,
 }
@@ -71,7 +73,7 @@ impl<'a> ShapeReader<'a> {
         Self { root, names, declared: Vec::new(), known: HashMap::new(), base: String::new() }
     }
 
-    /// The whole schema under a name.
+    /// Reads the whole schema and declares it under a name.
     pub fn read_root(&mut self, base: &str, description: &str) -> Shape {
         self.base = base.to_owned();
         let name = self.names.assign(base);
@@ -80,7 +82,7 @@ impl<'a> ShapeReader<'a> {
         self.declare(name, description.to_owned(), root, base, 0)
     }
 
-    /// Everything that was declared on the way, what others need first.
+    /// Returns all declared types, dependencies first.
     pub fn finish(self) -> Vec<TypeDeclaration> {
         self.declared
     }
@@ -114,7 +116,8 @@ impl<'a> ShapeReader<'a> {
             default: schema.get("default").cloned(),
         });
         let fields = fields.collect();
-        // Most schemas say nothing about other keys, and mean none: slips of the pen are worth finding.
+        // Most schemas do not mention further keys and mean that there are none. Treating them as
+        // closed finds misspelled names.
         let open = matches!(object.get("additionalProperties"), Some(Value::Bool(true) | Value::Object(_)));
         TypeBody::Record { fields, open }
     }
@@ -136,12 +139,12 @@ impl<'a> ShapeReader<'a> {
         for key in ["anyOf", "oneOf"] {
             if let Some(Value::Array(parts)) = object.get(key) {
                 let shapes = parts.iter().enumerate();
-                let shapes =
-                    shapes.map(|(at, part)| self.read_shape(part, &format!("{hint}_{}", at + 1), depth + 1));
+                let shapes = shapes
+                    .map(|(index, part)| self.read_shape(part, &format!("{hint}_{}", index + 1), depth + 1));
                 return union(shapes.collect());
             }
         }
-        // Schemas that all have to hold are said by the first one only where it is the only one.
+        // `allOf` can be expressed only if it has a single part.
         if let Some(Value::Array(parts)) = object.get("allOf") {
             return match (parts.as_slice(), object.contains_key("properties")) {
                 ([only], false) => self.read_shape(only, hint, depth + 1),
@@ -184,7 +187,7 @@ impl<'a> ShapeReader<'a> {
         }
     }
 
-    /// Only references within the document lead anywhere.
+    /// Resolves a reference within the document. Other references are unknown.
     fn follow_reference(&mut self, reference: &str, depth: usize) -> Shape {
         if let Some(name) = self.known.get(reference) {
             return Shape::Named(name.clone());
@@ -200,14 +203,14 @@ impl<'a> ShapeReader<'a> {
     }
 }
 
-/// A schema of an object whose keys are named.
+/// Returns the schema and properties of an object with named keys.
 fn as_record(schema: &Value) -> Option<(&Members, &Members)> {
     let object = schema.as_object()?;
-    let plain =
+    let is_simple =
         ["$ref", "enum", "const", "anyOf", "oneOf", "allOf"].iter().all(|key| !object.contains_key(*key));
-    let kind = object.get("type").is_none_or(|kind| kind == "object");
+    let is_object = object.get("type").is_none_or(|kind| kind == "object");
     let properties = object.get("properties")?.as_object()?;
-    (plain && kind && !properties.is_empty()).then_some((object, properties))
+    (is_simple && is_object && !properties.is_empty()).then_some((object, properties))
 }
 
 fn description(schema: &Value) -> String {
@@ -215,12 +218,12 @@ fn description(schema: &Value) -> String {
 }
 
 fn literal(values: &[Value]) -> Shape {
-    let sayable = |value: &Value| match value {
+    let has_literal = |value: &Value| match value {
         Value::Null | Value::Bool(_) | Value::String(_) => true,
         Value::Number(number) => number.is_i64(),
         Value::Array(_) | Value::Object(_) => false,
     };
-    if !values.is_empty() && values.iter().all(sayable) {
+    if !values.is_empty() && values.iter().all(has_literal) {
         Shape::Literal(values.to_vec())
     } else {
         Shape::Unknown

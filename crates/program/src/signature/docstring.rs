@@ -1,4 +1,4 @@
-//! What `help` says about a tool: its signature, its own description, and what its parameters and results are made of.
+//! The docstring of a tool, which `help` shows: signature, description, parameters and result.
 
 use std::fmt::Write;
 
@@ -6,34 +6,34 @@ use toolyard_hub::printable;
 
 use super::{Entry, PythonType, Signature};
 
-/// How deep objects within objects are described.
+/// The maximum depth of nested objects.
 pub(super) const DEEPEST: usize = 4;
-/// Longer descriptions are cut: they are read by models that have other things to read.
+/// The maximum length of a description, in characters, to save context of the models that read it.
 const LONGEST: usize = 4_000;
-/// More lines about fields than this are left out.
+/// The maximum number of lines about fields.
 const MOST_LINES: usize = 80;
 
 impl Signature {
-    /// The whole function, as far as it can be read.
+    /// Returns the declaration with its docstring.
     pub(crate) fn definition(&self, name: &str) -> String {
         let mut text = format!("{}:\n", self.declaration(name));
         let mut body = clean(&self.description);
         let mut lines = Vec::new();
         for parameter in &self.parameters {
-            let said = &parameter.description;
-            if said.is_empty() && parameter.typed.fields.is_empty() {
+            let description = &parameter.description;
+            if description.is_empty() && parameter.typed.fields.is_empty() {
                 continue;
             }
-            let colon = if said.is_empty() { "" } else { ": " };
-            lines.push(format!("    {} ({}){colon}{said}", parameter.key, parameter.typed.name));
+            let colon = if description.is_empty() { "" } else { ": " };
+            lines.push(format!("    {} ({}){colon}{description}", parameter.key, parameter.typed.name));
             push_field_lines(&parameter.typed, 2, &mut lines);
         }
         push_section(&mut body, "Args:", lines);
         let mut lines = Vec::new();
         push_field_lines(&self.returns, 1, &mut lines);
         push_section(&mut body, &format!("Returns {}:", self.returns.name), lines);
-        let body = if body.is_empty() { "Says nothing about itself." } else { body.trim_end() };
-        // Writing to a text cannot fail.
+        let body = if body.is_empty() { "No description." } else { body.trim_end() };
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "    \"\"\"{}", body.replace('\n', "\n    ").replace("\n    \n", "\n\n"));
         text.push_str("    \"\"\"");
         text
@@ -66,7 +66,8 @@ fn push_field_lines(typed: &PythonType, depth: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// A description as it may stand in a docstring: its lines, without what would end the docstring or move a cursor.
+/// Makes a description safe for a docstring: keeps its lines, and removes control characters and
+/// anything that would end the docstring.
 fn clean(description: &str) -> String {
     let cleaned = printable::clean(description);
     let mut text: String = cleaned.chars().take(LONGEST).collect();

@@ -1,4 +1,4 @@
-//! Schemas of all kinds as functions.
+//! Tests of signatures and docstrings for all kinds of schemas.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn object(properties: &Value, required: &[&str]) -> Value {
 }
 
 #[test]
-fn the_example_of_the_issue() {
+fn a_typical_signature() {
     let input = object(
         &json!({
             "ticker": {"type": "string"},
@@ -41,7 +41,7 @@ fn the_example_of_the_issue() {
 }
 
 #[test]
-fn required_ones_come_first_and_defaults_are_said() {
+fn required_parameters_come_first_and_defaults_are_shown() {
     let input = object(
         &json!({
             "page": {"type": "integer", "default": 1},
@@ -62,7 +62,7 @@ fn required_ones_come_first_and_defaults_are_said() {
 }
 
 #[test]
-fn names_that_python_cannot_spell_are_given_in_another_way() {
+fn names_that_are_not_identifiers_are_quoted() {
     let input = object(
         &json!({"from": {"type": "string"}, "max-size": {"type": "integer"}, "ok": {}, "größe": {"type": "number"}}),
         &["from", "ok"],
@@ -79,14 +79,14 @@ fn names_that_python_cannot_spell_are_given_in_another_way() {
 }
 
 #[test]
-fn absurd_schemas_are_any_and_circles_end() {
-    let circle = json!({
+fn invalid_schemas_are_any_and_recursion_ends() {
+    let recursive = json!({
         "type": "object",
         "properties": {
             "node": {"$ref": "#/$defs/node"},
             "self": {"$ref": "#"},
             "spin": {"$ref": "#/$defs/spin"},
-            "nowhere": {"$ref": "#/$defs/nobody"},
+            "nowhere": {"$ref": "#/$defs/missing"},
             "outside": {"$ref": "https://example.com/x.json"},
             "odd": {"type": 7},
             "no": false,
@@ -100,13 +100,13 @@ fn absurd_schemas_are_any_and_circles_end() {
         },
     });
     assert_eq!(
-        line(&circle),
+        line(&recursive),
         "async def t(node: dict | None = None, self: dict | None = None, spin: Any = None, nowhere: Any = None, \
          outside: Any = None, odd: Any = None, no: Any = None, all: Any = None, halves: Any = None, \
          many: int | None = None) -> Any"
     );
-    for absurd in [json!({"type": "object", "properties": 7}), json!({"type": "object", "required": {}})] {
-        assert_eq!(line(&absurd), "async def t(**others: Any) -> Any");
+    for invalid in [json!({"type": "object", "properties": 7}), json!({"type": "object", "required": {}})] {
+        assert_eq!(line(&invalid), "async def t(**others: Any) -> Any");
     }
     let mut deep = json!({"type": "string"});
     for _ in 0..100 {
@@ -116,7 +116,7 @@ fn absurd_schemas_are_any_and_circles_end() {
 }
 
 #[test]
-fn whether_unknown_arguments_are_slips_is_read_from_the_schema() {
+fn the_schema_decides_whether_extra_arguments_are_allowed() {
     let cases = [
         (json!({"type": "object"}), ExtraArguments::Allow),
         (json!({"type": "object", "properties": {}}), ExtraArguments::Deny),
@@ -138,11 +138,11 @@ fn whether_unknown_arguments_are_slips_is_read_from_the_schema() {
 }
 
 #[test]
-fn nothing_given_is_left_out_only_where_that_is_what_it_means() {
+fn null_is_omitted_only_for_optional_parameters_that_are_not_nullable() {
     let input = object(&json!({"a": {"type": "integer"}, "b": {"type": ["integer", "null"]}, "c": {}}), &[]);
     let signature = signature(&input, None);
-    let left_out: Vec<bool> = ["a", "b", "c", "d"].iter().map(|key| signature.is_omittable(key)).collect();
-    assert_eq!(left_out, [true, false, false, false]);
+    let omittable: Vec<bool> = ["a", "b", "c", "d"].iter().map(|key| signature.is_omittable(key)).collect();
+    assert_eq!(omittable, [true, false, false, false]);
 }
 
 #[test]
@@ -170,18 +170,18 @@ fn help_describes_parameters_and_results_with_their_fields() {
 }
 
 #[test]
-fn a_schema_that_stands_for_millions_is_not_followed() {
+fn a_schema_that_expands_to_millions_of_shapes_is_cut() {
     let many = |to: &str| -> Value {
         (0..200).map(|at| (format!("f{at}"), json!({"$ref": to}))).collect::<serde_json::Map<_, _>>().into()
     };
     let unions: Vec<Value> = (0..200).map(|at| json!({"$ref": format!("#/$defs/u{at}")})).collect();
     let defs: serde_json::Map<_, _> =
         (0..200).map(|at| (format!("u{at}"), json!({"anyOf": unions.clone()}))).collect();
-    let began = std::time::Instant::now();
+    let started = std::time::Instant::now();
     for properties in [many("#"), many("#/$defs/u0")] {
         let schema = json!({"type": "object", "properties": properties, "$defs": defs});
         assert!(signature(&schema, None).definition("t").len() < 100_000);
     }
-    // Years if every way is gone.
-    assert!(began.elapsed() < std::time::Duration::from_secs(20));
+    // Following every path would take years.
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
 }

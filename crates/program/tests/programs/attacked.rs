@@ -1,4 +1,4 @@
-//! The sandbox under attack, whole and with each of its layers left out.
+//! Attacks on the complete sandbox, and on the sandbox without each of its layers.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{BufRead, BufReader};
@@ -10,25 +10,26 @@ use toolyard_program::{AttackOutcome, AttackReport, Engine, SandboxLayer};
 
 use super::fixture::{engine, engine_without};
 
-fn through(attacked: &[AttackReport]) -> Vec<(&'static str, &AttackOutcome)> {
-    let through = attacked.iter().filter(|attack| attack.outcome != AttackOutcome::Held);
-    through.map(|attack| (attack.name, &attack.outcome)).collect()
+fn not_held(reports: &[AttackReport]) -> Vec<(&'static str, &AttackOutcome)> {
+    let failed = reports.iter().filter(|report| report.outcome != AttackOutcome::Held);
+    failed.map(|report| (report.name, &report.outcome)).collect()
 }
 
 #[tokio::test]
-async fn every_attack_on_the_whole_sandbox_is_fended_off() {
+async fn the_complete_sandbox_withstands_every_attack() {
     let engine = engine();
-    let began = Instant::now();
-    let attacked = engine.run_attacks().await.unwrap();
-    eprintln!("{} attacks, start included, took {:?}", attacked.len(), began.elapsed());
-    assert_eq!(through(&attacked), []);
-    let began = Instant::now();
+    let started = Instant::now();
+    let reports = engine.run_attacks().await.unwrap();
+    eprintln!("{} attacks, including the start, took {:?}", reports.len(), started.elapsed());
+    assert_eq!(not_held(&reports), []);
+    let started = Instant::now();
     engine.run_attacks().await.unwrap();
-    eprintln!("again {:?}", began.elapsed());
+    eprintln!("the second run took {:?}", started.elapsed());
     engine.stop().await;
 }
 
-/// Which layer, what is left out beside it so that it stands alone, and which attack shows what it is good for.
+/// Each layer, the layers that are also omitted because they cover for it, and the attack that
+/// proves it.
 const PROOFS: &[(SandboxLayer, &[SandboxLayer], &str)] = &[
     (SandboxLayer::User, &[SandboxLayer::Seccomp], "administer"),
     (SandboxLayer::Network, &[SandboxLayer::Seccomp, SandboxLayer::Landlock], "network"),
@@ -73,25 +74,23 @@ const PROOFS: &[(SandboxLayer, &[SandboxLayer], &str)] = &[
 ];
 
 #[tokio::test]
-async fn without_a_layer_the_attack_that_proves_it_gets_through() {
-    // What the namespace hides must be there to be found.
+async fn without_a_layer_the_attack_that_proves_it_succeeds() {
+    // The IPC namespace must have something to hide.
     let segment = Segment::new();
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     let mut engines = HashMap::new();
-    for (layer, beside, name) in PROOFS {
-        let with = outcome(&mut engines, beside, name).await;
+    for (layer, also_omitted, name) in PROOFS {
+        let with = outcome(&mut engines, also_omitted, name).await;
         if with != AttackOutcome::Held {
-            wrong.push(format!("{layer:?}: {name} is not fended off without {beside:?}: {with:?}"));
+            failures.push(format!("{layer:?}: {name} succeeds without {also_omitted:?}: {with:?}"));
         }
-        let without = outcome(&mut engines, &[beside, &[*layer][..]].concat(), name).await;
+        let without = outcome(&mut engines, &[also_omitted, &[*layer][..]].concat(), name).await;
         if !matches!(without, AttackOutcome::Escaped(_)) {
-            wrong.push(format!(
-                "{layer:?}: {name} does not get through without it and {beside:?}: {without:?}"
-            ));
+            failures.push(format!("{layer:?}: {name} fails without it and {also_omitted:?}: {without:?}"));
         }
     }
     let proven: HashSet<_> = PROOFS.iter().map(|(layer, ..)| *layer).collect();
-    wrong.extend(
+    failures.extend(
         SandboxLayer::ALL
             .iter()
             .filter(|layer| !proven.contains(layer))
@@ -101,10 +100,10 @@ async fn without_a_layer_the_attack_that_proves_it_gets_through() {
     for engine in engines.values() {
         engine.stop().await;
     }
-    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(failures, Vec::<String>::new());
 }
 
-/// One engine for each set of layers that is left out.
+/// One engine for each set of omitted layers.
 type Engines = HashMap<BTreeSet<&'static str>, Arc<Engine>>;
 
 async fn outcome(engines: &mut Engines, without: &[SandboxLayer], name: &str) -> AttackOutcome {
@@ -113,17 +112,17 @@ async fn outcome(engines: &mut Engines, without: &[SandboxLayer], name: &str) ->
     engine.run_attack(name).await.unwrap().outcome
 }
 
-/// A piece of shared memory of this machine, for as long as a Python keeps it.
+/// A shared memory segment on this machine, held by a Python process.
 struct Segment(Child);
 
 impl Segment {
     fn new() -> Self {
         let code = "import ctypes, sys\n\
                     libc = ctypes.CDLL(None)\n\
-                    one = libc.shmget(0, 4096, 0o1600)\n\
-                    print(one, flush=True)\n\
+                    segment = libc.shmget(0, 4096, 0o1600)\n\
+                    print(segment, flush=True)\n\
                     sys.stdin.read()\n\
-                    libc.shmctl(one, 0, None)\n";
+                    libc.shmctl(segment, 0, None)\n";
         let mut python = Command::new("python3")
             .args(["-c", code])
             .stdin(Stdio::piped())

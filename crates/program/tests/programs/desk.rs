@@ -1,5 +1,5 @@
-//! A yard with a few tools and programs over them, and somebody who sends scripts and reads the answers. It is shared by
-//! all tests that only send scripts: every engine attacks its own sandbox first, which takes a while.
+//! A yard with a few tools, and functions that run scripts in it. All tests that only run scripts
+//! share it, because every engine first attacks its own sandbox, which takes a while.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -18,13 +18,13 @@ use toolyard_program::{META, ProgramSettings, ProgramSource};
 
 use super::fixture::engine;
 
-/// What came of a script.
+/// The result of a script.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) text: String,
     pub(crate) failed: bool,
     pub(crate) meta: Value,
-    /// Progress that its caller was told.
+    /// The progress that the caller received.
     pub(crate) progress: Vec<(f64, Option<String>)>,
 }
 
@@ -33,19 +33,19 @@ pub(crate) fn ran(code: &str) -> Answered {
     ran_for(code, Duration::from_secs(60))
 }
 
-/// Runs a script that may take so long.
+/// Runs a script with a time limit.
 pub(crate) fn ran_for(code: &str, time: Duration) -> Answered {
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
     static DESK: OnceLock<Arc<Yard>> = OnceLock::new();
     let code = code.to_owned();
-    // A test of its own thread, so that two can wait for their scripts at once.
+    // Spawned, so that the scripts of two tests run in parallel.
     RUNTIME.block_on(async {
         let desk = Arc::clone(DESK.get_or_init(yard));
         tokio::spawn(async move { run(&desk, &code, time).await }).await.unwrap()
     })
 }
 
-/// What `write_file` was told to write, by path.
+/// Returns the text that `write_file` wrote to a path.
 pub(crate) fn written(path: &str) -> Option<String> {
     WRITTEN.lock().get(path).cloned()
 }
@@ -62,14 +62,14 @@ fn yard() -> Arc<Yard> {
 
 async fn run(yard: &Arc<Yard>, code: &str, time: Duration) -> Answered {
     let arguments = json!({"code": code, "timeout_ms": u64::try_from(time.as_millis()).unwrap()});
-    let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let target = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
     let (client, mut updates) = CallerChannel::new(ClientCapabilities::default());
     let principal = Principal::new("ada", Permissions::All);
-    let outcome = yard.call(CallRequest { client, ..CallRequest::new(what, principal) }).await.unwrap();
+    let outcome = yard.call(CallRequest { client, ..CallRequest::new(target, principal) }).await.unwrap();
     let mut progress = Vec::new();
     while let Ok(update) = updates.try_recv() {
-        if let CallerUpdate::Progress(said) = update {
-            progress.push((said.progress, said.message));
+        if let CallerUpdate::Progress(report) = update {
+            progress.push((report.progress, report.message));
         }
     }
     let body: Value = serde_json::from_str(outcome.body.get()).unwrap();
@@ -126,23 +126,23 @@ impl Source for Shop {
     fn call<'a>(&'a self, call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {
         Box::pin(async move {
             let SourceTarget::Tool { name, arguments } = call.target else { panic!("only tools") };
-            let given: Value = serde_json::from_str(arguments.get()).unwrap();
-            let word = |key: &str| given[key].as_str().unwrap_or_default().to_owned();
+            let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
+            let word = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
             let data = |value: Value| Ok(Outcome::success(to_raw(&json!({"structuredContent": value}))));
             match name.as_str() {
                 "write_file" => {
-                    // Long enough that a program which does not wait is over by then.
+                    // A program that does not wait has ended by then.
                     tokio::time::sleep(Duration::from_millis(200)).await;
                     WRITTEN.lock().insert(word("path"), word("text"));
                     data(json!({"written": word("path")}))
                 }
                 "slow" => {
-                    tokio::time::sleep(Duration::from_millis(given["ms"].as_u64().unwrap())).await;
-                    data(json!({"slept": given["ms"]}))
+                    tokio::time::sleep(Duration::from_millis(arguments["ms"].as_u64().unwrap())).await;
+                    data(json!({"slept": arguments["ms"]}))
                 }
-                "get_customer" => data(json!({"id": given["customer_id"], "name": "Ann"})),
+                "get_customer" => data(json!({"id": arguments["customer_id"], "name": "Ann"})),
                 "list_orders" => data(json!([{"id": 1}, {"id": 2}])),
-                // As a tool of an OpenAPI document answers.
+                // The format of tools of OpenAPI documents.
                 "missing_page" => {
                     let text = "HTTP 404 Not Found\nretry-after: 7\n\n{\"reason\":\"gone\"}";
                     let http = json!({"status": 404, "headers": {"retry-after": "7"}});

@@ -1,4 +1,4 @@
-//! What `ToolError.details` has of a call that failed.
+//! Tests of `ToolError.details`.
 
 use super::desk::ran;
 

@@ -1,4 +1,4 @@
-//! An engine, and somebody who answers what its programs ask.
+//! Engines and programs for tests.
 
 use std::process::Command;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use toolyard_program::{
     SandboxUnavailable,
 };
 
-/// The Python of this machine, without whatever stands in front of it.
+/// Returns the path of the real Python executable, without wrappers.
 pub(crate) fn python() -> &'static str {
     static PYTHON: LazyLock<String> = LazyLock::new(|| {
         let output =
@@ -41,9 +41,9 @@ pub(crate) fn program(code: &str) -> Program {
     Program { code: code.into(), bindings: Vec::new(), limits: limits(), printed: watch::Sender::default() }
 }
 
-/// Runs a program where nobody answers.
+/// Runs a program without a broker: its requests fail.
 pub(crate) async fn run(engine: &Engine, code: &str) -> Result<ProgramOutcome, SandboxUnavailable> {
-    let (asked, nobody) = mpsc::channel::<PendingProgramQuestion>(1);
-    drop(nobody);
-    engine.run(program(code), asked, CancellationToken::new()).await
+    let (questions, receiver) = mpsc::channel::<PendingProgramQuestion>(1);
+    drop(receiver);
+    engine.run(program(code), questions, CancellationToken::new()).await
 }

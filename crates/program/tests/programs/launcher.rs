@@ -1,8 +1,8 @@
-//! For tests of programs: builds the sandbox as the product does, and with `--without LAYER` a weaker one, to show what
-//! each layer is good for. The product itself has no such argument. `host` is a yard to be killed: it runs a program that
-//! never ends and says the number of the Python process.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the caller waits for it")]
-#![allow(clippy::disallowed_methods, reason = "what is the front door of a process reads its arguments")]
+//! The launcher for tests. It builds the same sandbox as the product, and with `--without LAYER` a
+//! weaker one, to prove the effect of each layer. The product has no such argument. `host` stands in
+//! for a yard that a test kills: it prints the ID of the Python process and runs an endless program.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the test reads the output")]
+#![allow(clippy::disallowed_methods, reason = "a main function reads its arguments")]
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use toolyard_program::{
 const USAGE: &str = "toolyard-sandbox host | [--python FILE] [--without LAYER]...";
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|verb| verb == "host") {
+    if std::env::args_os().nth(1).is_some_and(|command| command == "host") {
         return host();
     }
     let (mut sandbox, mut without) = (LaunchSettings::default(), Vec::new());
@@ -57,8 +57,8 @@ async fn host() -> ExitCode {
         limits,
         printed: watch::Sender::default(),
     };
-    let (asked, _nobody) = mpsc::channel(1);
-    let ending = engine.run(program, asked, CancellationToken::new()).await;
+    let (questions, _unanswered) = mpsc::channel(1);
+    let ending = engine.run(program, questions, CancellationToken::new()).await;
     eprintln!("toolyard-sandbox: {ending:?}");
     ExitCode::FAILURE
 }

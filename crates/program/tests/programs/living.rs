@@ -1,4 +1,4 @@
-//! Processes: who is killed, who goes on, and that nothing is left over.
+//! Tests of process lifetimes: which processes die, which survive, and that nothing is left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,50 +30,50 @@ fn lives(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// The time that a process has worked itself, in the system's hundredths of a second.
+/// Returns the user CPU time of a process, in clock ticks.
 fn ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let after_name = stat.rsplit(") ").next().unwrap_or_default();
     after_name.split(' ').nth(11).map_or(0, |ticks| ticks.parse().unwrap())
 }
 
-/// Waits until something is so, for as long as a busy machine may take.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < Duration::from_secs(20), "{what}");
+/// Waits until a condition holds. The timeout is long enough for a busy machine.
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(20), "{what}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-/// The Python process of an engine that is ready, once the programs that attacked it are gone too.
+/// Waits until the engine is ready and all attack programs have exited. Returns the ID of the
+/// zygote.
 async fn quiet(engine: &Engine) -> u32 {
     engine.ready().await.unwrap();
     let zygote = engine.pid().unwrap();
-    until("the attackers to go", || children(zygote).is_empty()).await;
+    until("the attack programs did not exit", || children(zygote).is_empty()).await;
     zygote
 }
 
-/// A program that has asked and waits for an answer that never comes.
+/// Starts a program that sends a request and waits for a reply that never comes.
 async fn waiting(engine: &Arc<Engine>) -> tokio::task::JoinHandle<ProgramOutcome> {
     let engine = Arc::clone(engine);
-    let (has_asked, heard) = oneshot::channel();
-    let flying = tokio::spawn(async move {
-        let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(1);
+    let (sent, received) = oneshot::channel();
+    let running = tokio::spawn(async move {
+        let (sender, mut questions) = mpsc::channel::<PendingProgramQuestion>(1);
         let run =
-            engine.run(program("print('asking')\nawait call_tool('x')"), asked, CancellationToken::new());
-        let kept = async {
-            let asked = questions.recv().await;
-            // Until the program is gone.
-            if let Some(mut asked) = asked {
-                has_asked.send(()).unwrap();
-                asked.reply.closed().await;
+            engine.run(program("print('asking')\nawait call_tool('x')"), sender, CancellationToken::new());
+        let hold_reply = async {
+            // Until the program has exited.
+            if let Some(mut question) = questions.recv().await {
+                sent.send(()).unwrap();
+                question.reply.closed().await;
             }
         };
-        tokio::join!(run, kept).0.unwrap()
+        tokio::join!(run, hold_reply).0.unwrap()
     });
-    heard.await.unwrap();
-    flying
+    received.await.unwrap();
+    running
 }
 
 fn died(why: &str) -> ProgramOutcome {
@@ -82,7 +82,7 @@ fn died(why: &str) -> ProgramOutcome {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_killed_hurts_nobody_else() {
+async fn a_killed_worker_does_not_affect_other_programs() {
     let engine = engine();
     let zygote = quiet(&engine).await;
     let (first, second) = (waiting(&engine).await, waiting(&engine).await);
@@ -93,13 +93,13 @@ async fn a_worker_that_is_killed_hurts_nobody_else() {
         ending = second => ending.unwrap(),
     };
     assert_eq!(ending, died("its process was killed"));
-    until("only the other to be there", || children(zygote).len() == 1).await;
+    until("the killed worker did not exit", || children(zygote).len() == 1).await;
     assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
     assert_eq!(engine.pid(), Some(zygote));
     engine.stop().await;
 }
 
-/// Keeps a word in every place that another program could look at, and waits.
+/// Stores a word in many locations that another program could read, and waits.
 const KEEPS: &str = "
 import builtins, json, os, sys
 word = 'need' + 'le'
@@ -109,15 +109,15 @@ await call_tool('x')
 print('kept', word)
 ";
 
-/// Looks for the word, and for the one who keeps it.
+/// Looks for the word, and for the process that stores it.
 const LOOKS: &str = "
 import builtins, gc, json, os, sys
 found = []
-for place in (builtins, json, sys, os):
-    if hasattr(place, 'kept'):
-        found.append(place.__name__)
-wanted = 'need' + 'le'
-if any(isinstance(one, list) and wanted in [w for w in one if isinstance(w, str)] for one in gc.get_objects()):
+for module in (builtins, json, sys, os):
+    if hasattr(module, 'kept'):
+        found.append(module.__name__)
+word = 'need' + 'le'
+if any(isinstance(item, list) and word in [w for w in item if isinstance(w, str)] for item in gc.get_objects()):
     found.append('memory')
 for number in range(64):
     try:
@@ -140,36 +140,36 @@ print(found)
 async fn two_programs_at_once_cannot_see_each_other() {
     let engine = engine();
     let zygote = quiet(&engine).await;
-    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(1);
+    let (sender, mut questions) = mpsc::channel::<PendingProgramQuestion>(1);
     let keeper = {
         let engine = Arc::clone(&engine);
-        tokio::spawn(async move { engine.run(program(KEEPS), asked, CancellationToken::new()).await })
+        tokio::spawn(async move { engine.run(program(KEEPS), sender, CancellationToken::new()).await })
     };
     let waiting = questions.recv().await.unwrap();
-    let looked = run(&engine, LOOKS).await.unwrap();
-    assert!(!children(zygote).is_empty(), "the one who keeps it is there all the time");
+    let search = run(&engine, LOOKS).await.unwrap();
+    assert!(!children(zygote).is_empty(), "the program that stores the word exited");
     let printed = |text: &str| ProgramOutput { text: text.into(), left_out: 0 };
-    assert_eq!(looked, ProgramOutcome::new(ExitReason::Finished, printed("[]\n")));
+    assert_eq!(search, ProgramOutcome::new(ExitReason::Finished, printed("[]\n")));
     waiting
         .reply
         .send(toolyard_program::ProgramReply::Data(toolyard_program::ProgramData::Text(String::new())))
         .unwrap();
-    let kept = keeper.await.unwrap().unwrap();
-    assert_eq!(kept, ProgramOutcome::new(ExitReason::Finished, printed("keeping needle\nkept needle\n")));
+    let keeper = keeper.await.unwrap().unwrap();
+    assert_eq!(keeper, ProgramOutcome::new(ExitReason::Finished, printed("keeping needle\nkept needle\n")));
     engine.stop().await;
 }
 
 #[tokio::test]
-async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
+async fn a_killed_zygote_is_replaced_for_the_next_program() {
     let engine = engine();
     let zygote = quiet(&engine).await;
-    let flying = waiting(&engine).await;
+    let running = waiting(&engine).await;
     let worker = *children(zygote).first().unwrap();
     kill(zygote);
-    assert_eq!(flying.await.unwrap(), died("the Python process of all programs is gone"));
+    assert_eq!(running.await.unwrap(), died("the shared Python process exited"));
     assert_eq!(run(&engine, "print(2)").await.unwrap().printed.text, "2\n");
     assert_ne!(engine.pid(), Some(zygote));
-    until("the worker to go", || !lives(worker)).await;
+    until("the worker did not exit", || !lives(worker)).await;
     engine.stop().await;
 }
 
@@ -177,22 +177,22 @@ async fn after_the_zygote_was_killed_the_next_program_has_another_one() {
 async fn dropping_a_run_kills_its_program() {
     let engine = engine();
     let zygote = quiet(&engine).await;
-    let (asked, _nobody) = mpsc::channel(1);
-    let run = engine.run(program("while True: pass"), asked.clone(), CancellationToken::new());
+    let (questions, _unanswered) = mpsc::channel(1);
+    let run = engine.run(program("while True: pass"), questions.clone(), CancellationToken::new());
     assert!(tokio::time::timeout(Duration::from_millis(300), run).await.is_err());
-    until("the worker to go", || children(zygote).is_empty()).await;
-    // Also one that was dropped before it was born.
+    until("the worker did not exit", || children(zygote).is_empty()).await;
+    // Also runs that are dropped before the process exists.
     for _ in 0..50 {
-        let run = engine.run(program("while True: pass"), asked.clone(), CancellationToken::new());
+        let run = engine.run(program("while True: pass"), questions.clone(), CancellationToken::new());
         assert!(tokio::time::timeout(Duration::from_micros(200), run).await.is_err());
     }
-    until("all workers to go", || children(zygote).is_empty()).await;
+    until("some workers did not exit", || children(zygote).is_empty()).await;
     engine.stop().await;
     assert!(!lives(zygote));
 }
 
 #[tokio::test]
-async fn when_the_yard_is_killed_nothing_of_it_lives_on() {
+async fn no_process_survives_when_the_yard_is_killed() {
     let mut host = Command::new(env!("CARGO_BIN_EXE_toolyard-sandbox"))
         .args(["host"])
         .stdout(Stdio::piped())
@@ -204,26 +204,26 @@ async fn when_the_yard_is_killed_nothing_of_it_lives_on() {
         BufReader::new(host.stdout.take().unwrap()).read_line(&mut line).unwrap();
         line.trim().parse::<u32>().unwrap()
     };
-    // Programs that attacked it may still be there; the one that never ends is alone in the end, and busy.
+    // Attack programs may still run. In the end, only the endless program is left, and it is busy.
     let alone = || children(zygote).first().copied().filter(|_| children(zygote).len() == 1);
-    until("the program to run", || alone().is_some_and(|worker| ticks(worker) > 10)).await;
+    until("the program did not start", || alone().is_some_and(|worker| ticks(worker) > 10)).await;
     let worker = alone().unwrap();
     let launcher = *children(host.id()).first().unwrap();
     assert!(lives(worker) && lives(zygote) && lives(launcher));
     host.kill().unwrap();
     host.wait().unwrap();
-    until("everything to go", || !lives(worker) && !lives(zygote) && !lives(launcher)).await;
+    until("some processes did not exit", || !lives(worker) && !lives(zygote) && !lives(launcher)).await;
 }
 
 #[tokio::test]
-async fn when_the_launcher_is_killed_python_goes_with_it() {
+async fn python_exits_when_the_launcher_is_killed() {
     let engine = engine();
     engine.ready().await.unwrap();
     let zygote = engine.pid().unwrap();
     let stat = fs::read_to_string(format!("/proc/{zygote}/stat")).unwrap();
     let launcher: u32 = stat.rsplit(") ").next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     kill(launcher);
-    until("Python to go", || !lives(zygote)).await;
+    until("Python did not exit", || !lives(zygote)).await;
     assert_eq!(run(&engine, "print(3)").await.unwrap().printed.text, "3\n");
     engine.stop().await;
 }
@@ -232,14 +232,14 @@ fn descriptors(pid: u32) -> usize {
     fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
-/// In kilobytes.
+/// Returns the resident memory of a process, in kilobytes.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// In a process of its own: what other tests open and close would be counted too.
+/// Runs in a separate process, because descriptors of other tests would be counted too.
 #[test]
 fn many_programs_leave_nothing_behind() {
     const ALONE: &str = "TOOLYARD_TEST_ALONE";
@@ -248,18 +248,18 @@ fn many_programs_leave_nothing_behind() {
         eprintln!("{}", runtime.block_on(run_many_programs()));
         return;
     }
-    let mut itself = Command::new(std::env::current_exe().unwrap());
-    itself.args(["--exact", "programs::living::many_programs_leave_nothing_behind", "--nocapture"]);
-    assert!(itself.env(ALONE, "1").status().unwrap().success());
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "programs::living::many_programs_leave_nothing_behind", "--nocapture"]);
+    assert!(command.env(ALONE, "1").status().unwrap().success());
 }
 
-/// Says what was used before and after.
+/// Returns a report of the resources used before and after.
 async fn run_many_programs() -> String {
     let rounds = std::env::var("TOOLYARD_PROGRAM_ROUNDS").ok().map_or(200, |rounds| rounds.parse().unwrap());
     let engine = engine();
     let codes =
         ["print(1)", "x = bytearray(10**7)", "1 / 0", "import os; os._exit(3)", "await call_tool('x')"];
-    let one = async |number: usize| {
+    let run_one = async |number: usize| {
         let code = codes[number % codes.len()];
         let ending = run(&engine, code).await.unwrap();
         assert_eq!(
@@ -269,31 +269,33 @@ async fn run_many_programs() -> String {
         );
     };
     for number in 0..50 {
-        one(number).await;
+        run_one(number).await;
     }
     let (own, zygote) = (std::process::id(), engine.pid().unwrap());
     let now = || (descriptors(own), descriptors(zygote), resident(own), resident(zygote));
     let before = now();
     for number in 0..rounds {
-        one(number).await;
+        run_one(number).await;
     }
-    until("all workers to go", || children(zygote).is_empty()).await;
-    until("the last descriptor to go", || (now().0, now().1) <= (before.0, before.1)).await;
+    until("some workers did not exit", || children(zygote).is_empty()).await;
+    until("some descriptors were not closed", || (now().0, now().1) <= (before.0, before.1)).await;
     let after = now();
     assert_eq!(engine.pid(), Some(zygote));
     assert!(after.2 < before.2 + 8192 && after.3 < before.3 + 4096, "{before:?}, then {after:?}");
     engine.stop().await;
-    format!("{rounds} programs: descriptors and kilobytes, ours and Python's: {before:?}, then {after:?}")
+    format!(
+        "{rounds} programs: descriptors and kilobytes of the test and of Python: {before:?}, then {after:?}"
+    )
 }
 
 #[tokio::test]
 async fn an_ordinary_user_gets_the_same_sandbox() {
-    let me = Command::new("id").arg("-u").output().unwrap().stdout;
+    let user_id = Command::new("id").arg("-u").output().unwrap().stdout;
     let folder = std::env::temp_dir().join(format!("toolyard-nobody-{}", std::process::id()));
-    let engine = if me == b"0\n" { as_nobody(&folder) } else { engine() };
-    let attacked = engine.run_attacks().await.unwrap();
-    let through: Vec<_> = attacked.iter().filter(|attack| attack.outcome != AttackOutcome::Held).collect();
-    assert_eq!(through, Vec::<&toolyard_program::AttackReport>::new());
+    let engine = if user_id == b"0\n" { as_nobody(&folder) } else { engine() };
+    let reports = engine.run_attacks().await.unwrap();
+    let failures: Vec<_> = reports.iter().filter(|report| report.outcome != AttackOutcome::Held).collect();
+    assert_eq!(failures, Vec::<&toolyard_program::AttackReport>::new());
     assert_eq!(run(&engine, "import os; print(os.getuid())").await.unwrap().printed.text, "1000\n");
     engine.stop().await;
     if folder.exists() {
@@ -301,16 +303,13 @@ async fn an_ordinary_user_gets_the_same_sandbox() {
     }
 }
 
-/// The launcher in the hands of nobody, who can read neither root's folders nor perhaps the folder it was built in.
+/// Returns an engine whose launcher runs as the user `nobody`. That user may not be able to read the
+/// build folder, so the launcher is copied.
 fn as_nobody(folder: &Path) -> Arc<Engine> {
     fs::create_dir(folder).unwrap();
     let launcher = folder.join("toolyard-sandbox");
     fs::copy(env!("CARGO_BIN_EXE_toolyard-sandbox"), &launcher).unwrap();
-    let nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
-    let words = nobody.map(Into::into).into_iter().chain([launcher.into()]).collect();
-    Engine::new(EngineSettings {
-        launcher: words,
-        python: Some("/usr/bin/python3".into()),
-        without: Vec::new(),
-    })
+    let as_nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let launcher = as_nobody.map(Into::into).into_iter().chain([launcher.into()]).collect();
+    Engine::new(EngineSettings { launcher, python: Some("/usr/bin/python3".into()), without: Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! What a program says, what it is told, and how it ends.
+//! Tests of the engine: requests and replies, output, limits, and how programs end.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use toolyard_program::{
 };
 
 use super::fixture::{engine, limits, program, run};
-use super::shop::{answer, faces};
+use super::shop::{answer, bindings};
 
 fn finished(text: &str) -> ProgramOutcome {
     ProgramOutcome::new(ExitReason::Finished, ProgramOutput { text: text.into(), left_out: 0 })
@@ -20,10 +20,10 @@ fn finished(text: &str) -> ProgramOutcome {
 
 /// Runs a program that has the shop's tools.
 async fn with_tools(engine: &Engine, code: &str) -> ProgramOutcome {
-    let (asked, questions) = mpsc::channel(8);
+    let (sender, questions) = mpsc::channel(8);
     let mut program = program(code);
-    program.bindings = faces();
-    let (ending, ()) = tokio::join!(engine.run(program, asked, CancellationToken::new()), answer(questions));
+    program.bindings = bindings();
+    let (ending, ()) = tokio::join!(engine.run(program, sender, CancellationToken::new()), answer(questions));
     ending.unwrap()
 }
 
@@ -35,7 +35,7 @@ async fn raised(engine: &Engine, code: &str) -> String {
 }
 
 #[tokio::test]
-async fn loops_run_inside_of_a_program_that_awaits_at_its_top_level() {
+async fn event_loops_run_inside_a_program_that_awaits_at_its_top_level() {
     let engine = engine();
     let code = r#"
 import asyncio
@@ -54,7 +54,7 @@ print(await task)
 }
 
 #[tokio::test]
-async fn a_result_of_an_http_api_has_its_status_and_headers() {
+async fn a_result_of_an_http_api_has_status_and_headers() {
     let engine = engine();
     let code = r#"
 import json
@@ -63,9 +63,9 @@ print(customer, customer["name"], isinstance(customer, dict), customer.status, c
 text = await describe("a")
 print(text, text.headers, json.dumps(customer))
 "#;
-    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
+    let (sender, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let mut program = program(code);
-    program.bindings = faces();
+    program.bindings = bindings();
     let answering = async {
         while let Some(PendingProgramQuestion { question, reply }) = questions.recv().await {
             let data = match question {
@@ -78,7 +78,7 @@ print(text, text.headers, json.dumps(customer))
             reply.send(ProgramReply::Data(ProgramData::Http { data: Box::new(data), http })).unwrap();
         }
     };
-    let (ending, ()) = tokio::join!(engine.run(program, asked, CancellationToken::new()), answering);
+    let (ending, ()) = tokio::join!(engine.run(program, sender, CancellationToken::new()), answering);
     let printed = "{'name': 'Ann'} Ann True 200 </2>\nhi {'link': '</2>'} {\"name\": \"Ann\"}\n";
     assert_eq!(ending.unwrap(), finished(printed));
     engine.stop().await;
@@ -99,21 +99,21 @@ try:
 except ToolError as error:
     print(error.type, error)
 "#;
-    // This one mentions no tool by name, so that everything is looked up.
-    let (asked, questions) = mpsc::channel(8);
+    // Without bindings, the program looks up every tool.
+    let (sender, questions) = mpsc::channel(8);
     let bare =
         program(&code.replace("print(tools, echo.__name__, echo.__doc__)", "print(tools.echo.__doc__)"));
-    let (ending, ()) = tokio::join!(engine.run(bare, asked, CancellationToken::new()), answer(questions));
+    let (ending, ()) = tokio::join!(engine.run(bare, sender, CancellationToken::new()), answer(questions));
     let expected = "Ann Bob\nCarla\nDmitri\nTrue False True False\n{'name': 'echo'} [{'query': 'orders', 'server': \
-                    None, 'limit': 3}]\necho(value)\ntool_not_found there is no tool \"nothing\"\n";
+                    None, 'limit': 3}]\necho(value)\ntool_not_found unknown tool \"nothing\"\n";
     assert_eq!(ending.unwrap(), finished(expected));
     let text = with_tools(&engine, code).await.printed.text;
-    assert!(text.contains("<tools: tools[\"name\"](...)"), "{text}");
+    assert!(text.contains("<tools: call tools[\"name\"](...)"), "{text}");
     engine.stop().await;
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_told_which_ones_there_are() {
+async fn errors_about_arguments_list_the_valid_ones() {
     let engine = engine();
     let code = r#"
 for call in (lambda: get_customer(customer=1), lambda: get_customer(1, 2), lambda: get_customer(1, customer_id=1),
@@ -125,13 +125,13 @@ for call in (lambda: get_customer(customer=1), lambda: get_customer(1, 2), lambd
         print(error.type, "|", error)
 "#;
     let expected = "\
-invalid_arguments | mcp__shop__get_customer: there is no argument 'customer', did you mean 'customer_id'?; valid arguments: customer_id
-invalid_arguments | mcp__shop__get_customer: 2 arguments were given without a name, but there are 1; valid arguments: customer_id
+invalid_arguments | mcp__shop__get_customer: unknown argument 'customer', did you mean 'customer_id'?; valid arguments: customer_id
+invalid_arguments | mcp__shop__get_customer: expected at most 1 positional arguments, got 2; valid arguments: customer_id
 invalid_arguments | mcp__shop__get_customer: the argument 'customer_id' was given twice; valid arguments: customer_id
-invalid_arguments | the arguments cannot be sent: a value of type object cannot be given to a tool
-invalid_arguments | the arguments cannot be sent: JSON has no infinity and no not-a-number
-invalid_arguments | call_tool takes the arguments as a dict, not as list
-invalid_arguments | inspect_tool wants a string, not int
+invalid_arguments | the arguments cannot be sent: a value of type object cannot be passed to a tool
+invalid_arguments | the arguments cannot be sent: JSON does not support infinity and NaN
+invalid_arguments | call_tool expects the arguments as a dict, not list
+invalid_arguments | inspect_tool expects a string, not int
 ";
     assert_eq!(with_tools(&engine, code).await, finished(expected));
     let nested = with_tools(&engine, "await echo(value=slow(1, 2))").await;
@@ -145,8 +145,8 @@ invalid_arguments | inspect_tool wants a string, not int
 #[tokio::test]
 async fn a_forgotten_await_is_explained() {
     let engine = engine();
-    let hint = "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in \
-                `data = await tool(...)`.";
+    let hint =
+        "hint: a tool call returns a coroutine; write `await` before it, as in `data = await tool(...)`.";
     let traceback = raised(&engine, "customer = get_customer(1)\nprint(customer[\"name\"])\n").await;
     let lines: Vec<_> = traceback.lines().collect();
     assert_eq!(
@@ -167,7 +167,7 @@ async fn a_forgotten_await_is_explained() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_awaits_is_named_with_its_line() {
+async fn an_unawaited_call_is_listed_with_its_line() {
     let engine = engine();
     let forgotten = |call: &str, line: u64| UnawaitedCall { call: call.to_owned(), line };
     let code = r#"
@@ -183,7 +183,7 @@ print("done")
     let ending = with_tools(&engine, code).await;
     assert_eq!((ending.exit_reason, ending.printed.text.as_str()), (ExitReason::Finished, "done\n"));
     let mut unawaited = ending.unawaited;
-    unawaited.sort_by_key(|one| one.line);
+    unawaited.sort_by_key(|call| call.line);
     let expected = [
         forgotten("get_customer", 2),
         forgotten("list_orders", 3),
@@ -193,10 +193,10 @@ print("done")
         forgotten("call_tool", 8),
     ];
     assert_eq!(unawaited, expected);
-    // The same inside of a function that is awaited, and before something else goes wrong.
+    // Also inside an awaited function, and before another error.
     let code = "async def main():\n    get_customer(1)\nawait main()\nraise ValueError('other')\n";
     assert_eq!(with_tools(&engine, code).await.unawaited, [forgotten("get_customer", 2)]);
-    // Who is told already is told once, and there is an end to it.
+    // A call that already has a hint is not listed, and the list is limited.
     let code = "customer = get_customer(1)\nprint(customer['name'])\n";
     assert_eq!(with_tools(&engine, code).await.unawaited, []);
     let code = "for number in range(1000):\n    get_customer(number)\n";
@@ -205,7 +205,7 @@ print("done")
 }
 
 #[tokio::test]
-async fn values_that_json_cannot_say_are_put_in_words() {
+async fn values_that_json_cannot_represent_are_converted() {
     let engine = engine();
     let code = r#"
 import uuid, pathlib, enum, dataclasses
@@ -240,7 +240,7 @@ print(back == number)
 }
 
 #[tokio::test]
-async fn thousands_of_calls_at_once_wait_for_their_turn() {
+async fn thousands_of_concurrent_calls_are_queued() {
     let engine = engine();
     let code = r#"
 import asyncio
@@ -255,53 +255,54 @@ print(values == list(range(3000)))
 async fn a_cancelled_call_is_cancelled_for_the_broker_too() {
     let engine = engine();
     let code = "import asyncio\ntry:\n    await asyncio.wait_for(slow(60000, 1), 0.05)\nexcept asyncio.TimeoutError:\n    print('cut')\nawait asyncio.sleep(0.2)\n";
-    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
+    let (sender, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
     let mut program = program(code);
-    program.bindings = faces();
-    let (ending, unwanted) = tokio::join!(engine.run(program, asked, CancellationToken::new()), async {
-        let mut asked = questions.recv().await.unwrap();
-        let began = Instant::now();
-        asked.reply.closed().await;
-        began.elapsed()
+    program.bindings = bindings();
+    let (ending, delay) = tokio::join!(engine.run(program, sender, CancellationToken::new()), async {
+        let mut question = questions.recv().await.unwrap();
+        let started = Instant::now();
+        question.reply.closed().await;
+        started.elapsed()
     });
     assert_eq!(ending.unwrap(), finished("cut\n"));
-    assert!(unwanted < Duration::from_secs(5), "{unwanted:?}");
+    assert!(delay < Duration::from_secs(5), "{delay:?}");
     engine.stop().await;
 }
 
 #[tokio::test]
-async fn progress_is_passed_on_and_need_not_be_awaited() {
+async fn progress_is_forwarded_and_need_not_be_awaited() {
     let engine = engine();
-    let (asked, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
-    let told = async {
-        let mut told = Vec::new();
+    let (sender, mut questions) = mpsc::channel::<PendingProgramQuestion>(8);
+    let collect = async {
+        let mut reports = Vec::new();
         while let Some(PendingProgramQuestion { question, .. }) = questions.recv().await {
             match question {
                 ProgramQuestion::Progress { progress, total, message } => {
-                    told.push((progress, total, message))
+                    reports.push((progress, total, message))
                 }
                 other => panic!("{other:?}"),
             }
         }
-        told
+        reports
     };
     let code = "progress(1, 3, 'one')\nawait progress(2)\nprint('x')";
-    let (ending, told) = tokio::join!(engine.run(program(code), asked, CancellationToken::new()), told);
+    let (ending, reports) =
+        tokio::join!(engine.run(program(code), sender, CancellationToken::new()), collect);
     assert_eq!(ending.unwrap(), finished("x\n"));
-    assert_eq!(told, [(1.0, Some(3.0), Some("one".to_owned())), (2.0, None, None)]);
+    assert_eq!(reports, [(1.0, Some(3.0), Some("one".to_owned())), (2.0, None, None)]);
     engine.stop().await;
 }
 
 #[tokio::test]
-async fn limits_end_a_program_and_keep_what_it_printed() {
+async fn limits_end_a_program_and_keep_its_output() {
     let engine = engine();
-    let (asked, _nobody) = mpsc::channel(1);
+    let (questions, _unanswered) = mpsc::channel(1);
     let mut endless = program("print('so far')\nwhile True: pass");
     endless.limits.time = Duration::from_millis(300);
-    let began = Instant::now();
-    let ending = engine.run(endless, asked.clone(), CancellationToken::new()).await.unwrap();
+    let started = Instant::now();
+    let ending = engine.run(endless, questions.clone(), CancellationToken::new()).await.unwrap();
     // The first program also waits for the attacks.
-    eprintln!("stopped after {:?}", began.elapsed());
+    eprintln!("stopped after {:?}", started.elapsed());
     let so_far = |text: &str| ProgramOutput { text: text.into(), left_out: 0 };
     assert_eq!(ending, ProgramOutcome::new(ExitReason::TimedOut, so_far("so far\n")));
 
@@ -312,7 +313,7 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
 
     let mut loud = program("import sys\nfor n in range(1000): print('ä' * 500)\nsys.exit('end')");
     loud.limits.output = 1002;
-    let ending = engine.run(loud, asked.clone(), CancellationToken::new()).await.unwrap();
+    let ending = engine.run(loud, questions.clone(), CancellationToken::new()).await.unwrap();
     let text = format!("{}\n", "ä".repeat(500));
     let expected = ProgramOutput { text, left_out: 1001 * 1000 - 1001 };
     assert_eq!(ending, ProgramOutcome::new(ExitReason::Raised { traceback: "end\n".into() }, expected));
@@ -324,34 +325,34 @@ async fn limits_end_a_program_and_keep_what_it_printed() {
     assert_eq!(ended, ProgramOutcome::new(ExitReason::Died { why }, so_far("x\n")));
     let crashed = run(&engine, "import ctypes\nctypes.string_at(0)").await.unwrap();
     assert_eq!(crashed.exit_reason, ExitReason::Died { why: "Python crashed".into() });
-    let left = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
-    assert_eq!(left.exit_reason, ExitReason::Died { why: "its process ended without a word".into() });
+    let exited = run(&engine, "import os\nprint('y', flush=True)\nos._exit(0)").await.unwrap();
+    assert_eq!(exited.exit_reason, ExitReason::Died { why: "its process exited without a result".into() });
     engine.stop().await;
 }
 
 #[tokio::test]
-async fn a_program_that_was_cancelled_says_so() {
+async fn a_canceled_program_reports_it() {
     let engine = engine();
     engine.ready().await.unwrap();
     let cancel = CancellationToken::new();
-    let (asked, _nobody) = mpsc::channel(1);
+    let (questions, _unanswered) = mpsc::channel(1);
     let (ending, ()) =
-        tokio::join!(engine.run(program("print(1)\nwhile True: pass"), asked, cancel.clone()), async {
+        tokio::join!(engine.run(program("print(1)\nwhile True: pass"), questions, cancel.clone()), async {
             tokio::time::sleep(Duration::from_millis(300)).await;
             cancel.cancel();
         });
     let printed = ProgramOutput { text: "1\n".into(), left_out: 0 };
     assert_eq!(
         ending.unwrap(),
-        ProgramOutcome::new(ExitReason::Died { why: "it was cancelled".into() }, printed)
+        ProgramOutcome::new(ExitReason::Died { why: "it was canceled".into() }, printed)
     );
     engine.stop().await;
 }
 
 #[tokio::test]
-async fn the_pipe_is_not_believed() {
+async fn frames_of_the_program_are_not_trusted() {
     let engine = engine();
-    let say = |body: &str| {
+    let write_frame = |body: &str| {
         format!(
             "import os\nbody = {body}\nos.write(3, len(body).to_bytes(4, 'little') + body)\nimport time\ntime.sleep(60)"
         )
@@ -360,33 +361,33 @@ async fn the_pipe_is_not_believed() {
         ExitReason::ProtocolViolation { why } => why,
         other => format!("{other:?}"),
     };
-    let lies = [
-        ("b'e{}'", "an ending that is none: missing field `how` at line 1 column 2"),
-        ("b'e{\"how\":\"finished\"}'", "an ending that is none: missing field `left_out`"),
+    let forgeries = [
+        ("b'e{}'", "malformed end frame: missing field `how` at line 1 column 2"),
+        ("b'e{\"how\":\"finished\"}'", "malformed end frame: missing field `left_out`"),
         (
             "b'e{\"how\":\"finished\",\"left_out\":-1}'",
-            "an ending that is none: invalid value: integer `-1`, expected u64",
+            "malformed end frame: invalid value: integer `-1`, expected u64",
         ),
         (
             "b'q' + b'[' * 100000",
-            "a question that is none: invalid type: sequence, expected u64 at line 1 column 1",
+            "malformed request: invalid type: sequence, expected u64 at line 1 column 1",
         ),
-        ("b'q\\xff'", "a question that is not UTF-8"),
-        ("b'c123'", "a cancellation that is no number"),
-        ("b'z'", "a frame of the unknown kind 122"),
-        ("b'o' + b'x' * (2 << 20)", "a frame of 2097153 bytes, where 1 to 1048576 are allowed"),
+        ("b'q\\xff'", "malformed request: not UTF-8"),
+        ("b'c123'", "malformed cancel frame"),
+        ("b'z'", "unknown frame kind 122"),
+        ("b'o' + b'x' * (2 << 20)", "invalid frame length 2097153; expected 1 to 1048576 bytes"),
         (
             "b'q{\"id\":1,\"ask\":\"call\",\"tool\":\"x\",\"arguments\":\"{}\"}'",
-            "a call whose arguments are no object",
+            "the arguments of a call are not an object",
         ),
     ];
-    for (body, expected) in lies {
-        assert_eq!(why(&say(body)).await, expected, "{body}");
+    for (body, expected) in forgeries {
+        assert_eq!(why(&write_frame(body)).await, expected, "{body}");
     }
-    // A program that says that it has finished has finished, whatever it does next.
-    let liar =
-        say("b'e{\"how\":\"finished\",\"left_out\":0}'").replace("time.sleep(60)", "\nwhile True: pass");
-    assert_eq!(run(&engine, &liar).await.unwrap(), finished(""));
+    // After an end frame the program has finished, whatever it does next.
+    let forged_end = write_frame("b'e{\"how\":\"finished\",\"left_out\":0}'")
+        .replace("time.sleep(60)", "\nwhile True: pass");
+    assert_eq!(run(&engine, &forged_end).await.unwrap(), finished(""));
     assert_eq!(limits().output, 1 << 20);
     engine.stop().await;
 }

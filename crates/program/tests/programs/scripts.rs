@@ -1,4 +1,4 @@
-//! Scripts as assistants write them, beside what a plain Python prints for them.
+//! Runs typical scripts of assistants and compares their output with that of plain Python.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_program::{Engine, ExitReason, ProgramOutcome};
 
 use super::fixture::{engine, program, python};
-use super::shop::{DATA, answer, faces};
+use super::shop::{DATA, answer, bindings};
 
 #[tokio::test]
 async fn every_script_prints_what_plain_python_prints() {
@@ -22,21 +22,22 @@ async fn every_script_prints_what_plain_python_prints() {
     scripts.retain(|path| path.extension().is_some_and(|end| end == "py") && fits(path, &version));
     scripts.sort();
     assert!(scripts.len() >= 60, "{} scripts", scripts.len());
-    let compared = scripts.iter().map(|script| compared(&engine, script));
-    let wrong: Vec<_> = stream::iter(compared).buffered(4).filter_map(ready).collect().await;
+    let comparisons = scripts.iter().map(|script| compare(&engine, script));
+    let failures: Vec<_> = stream::iter(comparisons).buffered(4).filter_map(ready).collect().await;
     engine.stop().await;
-    assert!(wrong.is_empty(), "{} of {} scripts:\n{}", wrong.len(), scripts.len(), wrong.join("\n"));
+    assert!(failures.is_empty(), "{} of {} scripts:\n{}", failures.len(), scripts.len(), failures.join("\n"));
 }
 
-/// What is different, if anything is.
-async fn compared(engine: &Engine, script: &Path) -> Option<String> {
+/// Returns the difference between the engine and plain Python, if there is one.
+async fn compare(engine: &Engine, script: &Path) -> Option<String> {
     let code = std::fs::read_to_string(script).unwrap();
-    let ours = ours(engine, &code).await;
-    let plain = tokio::task::spawn_blocking(move || plain(&code)).await.unwrap();
-    (ours != plain).then(|| format!("== {}\n-- here\n{ours}\n-- plain Python\n{plain}", script.display()))
+    let actual = run_in_engine(engine, &code).await;
+    let expected = tokio::task::spawn_blocking(move || run_plain(&code)).await.unwrap();
+    (actual != expected)
+        .then(|| format!("== {}\n-- engine\n{actual}\n-- plain Python\n{expected}", script.display()))
 }
 
-/// Some scripts say that they need a newer Python.
+/// Returns whether Python is new enough for a script.
 fn fits(path: &Path, version: &str) -> bool {
     let code = std::fs::read_to_string(path).unwrap();
     let Some(needed) = code.strip_prefix("# needs 3.") else { return true };
@@ -44,29 +45,29 @@ fn fits(path: &Path, version: &str) -> bool {
     number(version.strip_prefix("3.").unwrap()) >= number(needed)
 }
 
-/// What was printed and how it ended, as one text.
-async fn ours(engine: &Engine, code: &str) -> String {
-    let (asked, questions) = mpsc::channel(8);
+/// Runs a script in the engine. Returns its output and how it ended as one text.
+async fn run_in_engine(engine: &Engine, code: &str) -> String {
+    let (sender, questions) = mpsc::channel(8);
     let mut program = program(code);
-    program.bindings = faces();
-    let run = engine.run(program, asked, CancellationToken::new());
+    program.bindings = bindings();
+    let run = engine.run(program, sender, CancellationToken::new());
     let (ending, ()) = tokio::join!(run, answer(questions));
-    let ProgramOutcome { printed, exit_reason: how, .. } = ending.unwrap();
-    let (text, end) = (printed.text, if how == ExitReason::Finished { "fine" } else { "failed" });
-    match how {
+    let ProgramOutcome { printed, exit_reason, .. } = ending.unwrap();
+    let (text, end) = (printed.text, if exit_reason == ExitReason::Finished { "fine" } else { "failed" });
+    match exit_reason {
         ExitReason::Finished => format!("{text}[{end}]"),
-        // Plain Python ends with that number and says nothing.
+        // Plain Python exits with that status and prints nothing.
         ExitReason::Raised { traceback } if traceback == "SystemExit: 1\n" => format!("{text}[{end}]"),
         ExitReason::Raised { traceback } => format!("{text}{traceback}[{end}]"),
         other => format!("{text}{other:?}"),
     }
 }
 
-/// The same from a plain Python, with the lines of the script only.
-fn plain(code: &str) -> String {
+/// Runs a script in plain Python. Removes lines of other files from tracebacks.
+fn run_plain(code: &str) -> String {
     let folder = Folder::new();
     std::fs::write(folder.0.join("<program>"), code).unwrap();
-    // Both streams in one file, each at its end, so that the order is kept.
+    // Both streams append to one file, which keeps their order.
     let out = File::options().create(true).append(true).open(folder.0.join("out")).unwrap();
     let status = Command::new(python())
         .args(["-u", "-B", "-X", "utf8"])
@@ -80,31 +81,34 @@ fn plain(code: &str) -> String {
         .stdout(out)
         .status()
         .unwrap();
-    let said = std::fs::read_to_string(folder.0.join("out")).unwrap();
-    let said = said.replace(&format!("{}/<program>", folder.0.display()), "<program>");
-    format!("{}[{}]", own_lines(&said), if status.success() { "fine" } else { "failed" })
+    let output = std::fs::read_to_string(folder.0.join("out")).unwrap();
+    let output = output.replace(&format!("{}/<program>", folder.0.display()), "<program>");
+    format!("{}[{}]", script_lines(&output), if status.success() { "fine" } else { "failed" })
 }
 
-/// Leaves out what a traceback says of lines that are not the script's.
-fn own_lines(said: &str) -> String {
-    let mut own = String::new();
+/// Removes the entries of tracebacks that are not lines of the script.
+fn script_lines(output: &str) -> String {
+    let mut lines = String::new();
     let mut skipped = None;
-    for line in said.split_inclusive('\n') {
-        let column =
-            line.find("File \"").filter(|&at| line[..at].chars().all(|letter| " |+-".contains(letter)));
+    for line in output.split_inclusive('\n') {
+        let column = line
+            .find("File \"")
+            .filter(|&column| line[..column].chars().all(|character| " |+-".contains(character)));
         match (column, skipped) {
-            (Some(at), _) => skipped = (!line[at..].starts_with("File \"<program>\"")).then_some(at),
-            (None, Some(at)) if line.get(at..).is_some_and(|rest| rest.starts_with("  ")) => {}
+            (Some(column), _) => {
+                skipped = (!line[column..].starts_with("File \"<program>\"")).then_some(column);
+            }
+            (None, Some(column)) if line.get(column..).is_some_and(|rest| rest.starts_with("  ")) => {}
             (None, _) => skipped = None,
         }
         if skipped.is_none() {
-            own.push_str(line);
+            lines.push_str(line);
         }
     }
-    own
+    lines
 }
 
-/// A folder of its own, for as long as it is needed.
+/// A temporary folder, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {

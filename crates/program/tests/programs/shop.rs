@@ -1,5 +1,5 @@
-//! The tools of a small shop, for programs: what they are called and what they answer. `plain/fixture_tools.py` has the same
-//! for a plain Python.
+//! The tools of a small shop, with their results. `plain/fixture_tools.py` implements the same tools
+//! for plain Python.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -22,7 +22,7 @@ static FIXTURE: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(&text).unwrap()
 });
 
-/// Name, parameters, and how many of those are required.
+/// Name, parameters, and number of required parameters.
 const TOOLS: [(&str, &[&str], usize); 9] = [
     ("list_orders", &["cursor", "limit"], 0),
     ("get_customer", &["customer_id"], 1),
@@ -35,11 +35,11 @@ const TOOLS: [(&str, &[&str], usize); 9] = [
     ("fail", &["message", "type"], 1),
 ];
 
-pub(crate) fn faces() -> Vec<ToolBinding> {
-    TOOLS.iter().map(|(name, parameters, required)| face(name, parameters, *required)).collect()
+pub(crate) fn bindings() -> Vec<ToolBinding> {
+    TOOLS.iter().map(|(name, parameters, required)| binding(name, parameters, *required)).collect()
 }
 
-fn face(name: &str, parameters: &[&str], required: usize) -> ToolBinding {
+fn binding(name: &str, parameters: &[&str], required: usize) -> ToolBinding {
     let full_name = format!("mcp__shop__{name}");
     ToolBinding {
         words: vec![name.to_owned(), full_name.clone()],
@@ -50,52 +50,52 @@ fn face(name: &str, parameters: &[&str], required: usize) -> ToolBinding {
     }
 }
 
-/// Answers one program until it is done.
-pub(crate) async fn answer(mut asked: mpsc::Receiver<PendingProgramQuestion>) {
+/// Answers the requests of one program until it ends.
+pub(crate) async fn answer(mut questions: mpsc::Receiver<PendingProgramQuestion>) {
     let failed: Arc<Mutex<HashMap<String, u64>>> = Arc::default();
-    while let Some(PendingProgramQuestion { question, mut reply }) = asked.recv().await {
+    while let Some(PendingProgramQuestion { question, mut reply }) = questions.recv().await {
         let failed = Arc::clone(&failed);
         tokio::spawn(async move {
             tokio::select! {
-                answer = answered(question, &failed) => drop(reply.send(answer)),
+                answer = handle(question, &failed) => drop(reply.send(answer)),
                 () = reply.closed() => {}
             }
         });
     }
 }
 
-async fn answered(question: ProgramQuestion, failed: &Mutex<HashMap<String, u64>>) -> ProgramReply {
+async fn handle(question: ProgramQuestion, failed: &Mutex<HashMap<String, u64>>) -> ProgramReply {
     match question {
         ProgramQuestion::Call { tool, arguments } => {
             let name = tool.strip_prefix("mcp__shop__").unwrap_or(&tool).to_owned();
             if name == "echo" {
-                // As it was said, to the last digit.
-                let mut said: HashMap<String, Raw> = serde_json::from_str(arguments.get()).unwrap();
-                return ProgramReply::Data(ProgramData::Json(said.remove("value").unwrap()));
+                // Unparsed, to keep every digit of numbers.
+                let mut members: HashMap<String, Raw> = serde_json::from_str(arguments.get()).unwrap();
+                return ProgramReply::Data(ProgramData::Json(members.remove("value").unwrap()));
             }
             let arguments: Value = serde_json::from_str(arguments.get()).unwrap();
-            called(&name, &arguments, failed).await
+            call(&name, &arguments, failed).await
         }
         ProgramQuestion::Binding { tool } => {
             let name = tool.strip_prefix("mcp__shop__").unwrap_or(&tool);
-            let found = TOOLS.iter().find(|(known, ..)| *known == name);
-            found.map_or_else(
-                || failure(&format!("there is no tool {tool:?}"), "tool_not_found", &tool, None),
-                |(name, parameters, required)| ProgramReply::Binding(face(name, parameters, *required)),
+            let entry = TOOLS.iter().find(|(known, ..)| *known == name);
+            entry.map_or_else(
+                || failure(&format!("unknown tool {tool:?}"), "tool_not_found", &tool, None),
+                |(name, parameters, required)| ProgramReply::Binding(binding(name, parameters, *required)),
             )
         }
         ProgramQuestion::Inspect { tool } => {
             ProgramReply::Data(ProgramData::Json(to_raw_value(&json!({ "name": tool })).unwrap()))
         }
         ProgramQuestion::Search { query, server, limit } => {
-            let found = json!([{ "query": query, "server": server, "limit": limit }]);
-            ProgramReply::Data(ProgramData::Json(to_raw_value(&found).unwrap()))
+            let results = json!([{ "query": query, "server": server, "limit": limit }]);
+            ProgramReply::Data(ProgramData::Json(to_raw_value(&results).unwrap()))
         }
         ProgramQuestion::Progress { .. } => ProgramReply::Data(ProgramData::Text(String::new())),
     }
 }
 
-async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u64>>) -> ProgramReply {
+async fn call(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u64>>) -> ProgramReply {
     let word = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
     let data = |value: Value| ProgramReply::Data(ProgramData::Json(to_raw_value(&value).unwrap()));
     match name {
@@ -108,8 +108,9 @@ async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u6
         }
         "get_customer" => {
             let number = &arguments["customer_id"];
-            let found = FIXTURE["customers"].as_array().unwrap().iter().find(|one| one["id"] == *number);
-            found.map_or_else(
+            let mut customers = FIXTURE["customers"].as_array().unwrap().iter();
+            let customer = customers.find(|customer| customer["id"] == *number);
+            customer.map_or_else(
                 || {
                     failure(
                         &format!("no customer {number}"),
@@ -123,10 +124,10 @@ async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u6
         }
         "search_docs" => {
             let docs = FIXTURE["docs"].as_array().unwrap().iter();
-            let found = docs.filter(|doc| doc["title"].as_str().unwrap().contains(&word("query")));
+            let matches = docs.filter(|doc| doc["title"].as_str().unwrap().contains(&word("query")));
             let limit =
                 arguments["limit"].as_u64().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap());
-            data(found.take(limit).cloned().collect())
+            data(matches.take(limit).cloned().collect())
         }
         "describe" => {
             ProgramReply::Data(ProgramData::Text(FIXTURE["topics"][word("topic")].as_str().unwrap().into()))
@@ -163,7 +164,7 @@ async fn called(name: &str, arguments: &Value, failed: &Mutex<HashMap<String, u6
             let kind = arguments["type"].as_str().unwrap_or("execution_error");
             failure(&word("message"), kind, "mcp__shop__fail", Some(json!({ "asked": word("message") })))
         }
-        other => failure(&format!("there is no tool {other:?}"), "tool_not_found", other, None),
+        other => failure(&format!("unknown tool {other:?}"), "tool_not_found", other, None),
     }
 }
 

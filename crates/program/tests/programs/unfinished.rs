@@ -1,4 +1,5 @@
-//! Tasks that a program started and did not wait for: they are waited for, and what cannot finish is named.
+//! Tasks that a program starts and does not await: the engine waits for them and lists those that
+//! cannot finish.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ const WRITE: &str = "asyncio.create_task(write_file(path=PATH, text='hello'))";
 
 #[test]
 fn a_task_of_the_last_line_is_awaited() {
-    // By the event loop of the program, by one of `asyncio.run`, and by one that the program runs itself.
+    // On the event loop of the program, of `asyncio.run`, and of the program's own loop.
     let scripts = [
         ("top level", format!("import asyncio\nawait asyncio.sleep(0)\n{WRITE}\n")),
         ("run", format!("import asyncio\nasync def main():\n    {WRITE}\nasyncio.run(main())\n")),
@@ -33,34 +34,34 @@ fn a_task_of_the_last_line_is_awaited() {
 }
 
 #[test]
-fn a_task_that_the_time_does_not_suffice_for_is_named_and_the_program_fails() {
+fn a_task_that_exceeds_the_time_limit_is_listed_and_the_program_fails() {
     let code = "import asyncio\nasync def work():\n    await slow(ms=600000)\nprint('started')\nasyncio.create_task(work())\nasyncio.create_task(slow(ms=1))\nawait asyncio.sleep(0)\n";
     let answered = ran_for(code, Duration::from_secs(3));
     assert!(answered.failed, "{answered:?}");
-    let expected = "[Script failed]\nstarted\nTimeoutError: the program was stopped after 3 s, which is all that it may take\n\
-        [Not finished] line 5: work(...) was still running when the time was up; it waits in line 3";
+    let expected = "[Script failed]\nstarted\nTimeoutError: the program exceeded its time limit of 3 s\n\
+        [Not finished] line 5: work(...) was still running in line 3 when the time limit was reached";
     assert_eq!(answered.text, expected);
     assert_eq!(answered.meta["ended"], "timed_out");
 }
 
 #[test]
-fn a_task_that_waits_for_what_never_comes_is_named_without_waiting_for_the_time_limit() {
+fn a_stuck_task_is_listed_without_waiting_for_the_time_limit() {
     let code = "import asyncio\nnever = asyncio.Event()\nasync def worker(number):\n    await never.wait()\nfor number in range(2):\n    asyncio.create_task(worker(number))\nawait asyncio.sleep(0)\nprint('done')\n";
     let answered = ran_for(code, Duration::from_secs(60));
     assert!(answered.failed, "{answered:?}");
-    let line = "[Not finished] line 6: worker(...) waits for something that never happens, in line 4; await it, or cancel it before the program ends";
+    let line = "[Not finished] line 6: worker(...) waits in line 4 for something that never happens; await the task, or cancel it before the program ends";
     assert_eq!(answered.text, format!("[Script failed]\ndone\n{line}\n{line}"));
     assert_eq!(answered.meta["ended"], "unfinished");
 }
 
 #[test]
-fn tasks_that_a_failing_program_leaves_behind_are_named() {
+fn tasks_that_a_failing_program_abandons_are_listed() {
     let code = "import asyncio\nasyncio.create_task(slow(ms=600000))\nawait asyncio.sleep(0)\nraise ValueError('on purpose')\n";
     let answered = ran(code);
     assert!(answered.failed, "{answered:?}");
     assert!(
         answered.text.ends_with(
-            "ValueError: on purpose\n[Not finished] line 2: mcp__shop__slow(...) was cancelled, because the program failed before it finished"
+            "ValueError: on purpose\n[Not finished] line 2: mcp__shop__slow(...) was canceled because the program failed before the task finished"
         ),
         "{}",
         answered.text
@@ -80,7 +81,7 @@ fn a_task_that_fails_after_the_last_line_fails_the_program() {
 }
 
 #[test]
-fn a_cancelled_task_is_not_missed() {
+fn a_canceled_task_is_not_listed() {
     let code = "import asyncio\ntask = asyncio.create_task(slow(ms=600000))\nawait asyncio.sleep(0)\ntask.cancel()\nprint('done')\n";
     let answered = ran(code);
     assert_eq!((answered.text.as_str(), answered.failed), ("[Script executed successfully]\ndone", false));

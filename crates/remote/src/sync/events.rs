@@ -1,5 +1,5 @@
-//! What happens in the yard that is mirrored: taken over where it is about its servers, told for the log where it is not.
-//! Our own calls are told by the hub already.
+//! Handles the events of the remote yard: updates the servers, and logs everything else. Own calls
+//! are not logged, because the hub already reports them.
 
 use std::time::SystemTime;
 
@@ -8,11 +8,11 @@ use toolyard_hub::{CallStatus, Timestamp};
 
 use super::{RemoteLogSubject, RemoteServerInfo, RemoteSync, StaleLists};
 
-/// More calls than this are not remembered while they run.
+/// The maximum number of own calls that are tracked.
 const MOST_CALLS: usize = 10_000;
 
 impl RemoteSync {
-    /// Takes an event in. Nothing is waited for.
+    /// Handles an event without waiting.
     pub(super) fn handle_event(&self, event: &Value) {
         if let Some(seq) = event["seq"].as_u64() {
             self.shared.lock().seq = Some(seq);
@@ -24,7 +24,7 @@ impl RemoteSync {
                 self.remove_server(server.unwrap_or_default());
             }
             Some("server") => match serde_json::from_value::<RemoteServerInfo>(event["server"].clone()) {
-                Ok(shown) => self.set_server(shown),
+                Ok(info) => self.set_server(info),
                 Err(_) => self.shared.mark_stale(|stale| stale.servers = true),
             },
             Some("changed") => self.shared.mark_stale(|stale| {
@@ -34,7 +34,7 @@ impl RemoteSync {
             }),
             Some("resource") => {
                 if let Some(server) = server.and_then(|name| self.shared.server(name)) {
-                    server.notify(|feed| feed.resource_updated(&text(&event["uri"])));
+                    server.notify(|notifier| notifier.resource_updated(&text(&event["uri"])));
                 }
             }
             Some("stderr") => {
@@ -54,7 +54,7 @@ impl RemoteSync {
                     RemoteLogSubject::Yard,
                     event,
                     None,
-                    format!("{missed} events were missed: too much happens at once"),
+                    format!("{missed} events were missed because the yard sends them too fast"),
                 );
                 self.shared.mark_stale(|stale| *stale = StaleLists::ALL);
             }
@@ -64,13 +64,13 @@ impl RemoteSync {
 
     fn handle_call_started(&self, call: &Value) {
         let (Some(id), Some(subject)) = (call["id"].as_str(), call["subject"].as_str()) else { return };
-        let ours = call["front"] == "control" && self.link.take_announced(subject);
-        if !ours {
-            return self.log_call(call, "is called", call["startedAt"].as_str());
+        let is_own = call["front"] == "control" && self.link.take_announced(subject);
+        if !is_own {
+            return self.log_call(call, "started", call["startedAt"].as_str());
         }
-        let own = &mut self.shared.lock().own_calls;
-        if own.len() < MOST_CALLS {
-            own.insert(id.to_owned());
+        let own_calls = &mut self.shared.lock().own_calls;
+        if own_calls.len() < MOST_CALLS {
+            own_calls.insert(id.to_owned());
         }
     }
 
@@ -79,11 +79,11 @@ impl RemoteSync {
         if self.shared.lock().own_calls.remove(id) {
             return;
         }
-        let took = call["durationMs"].as_u64().unwrap_or_default();
-        let why = call["error"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
-        let status = call["status"].as_str().unwrap_or("over");
+        let duration = call["durationMs"].as_u64().unwrap_or_default();
+        let error = call["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
+        let status = call["status"].as_str().unwrap_or("ended");
         let status = CallStatus::from_word(status).map_or(status, |known| known.as_str());
-        self.log_call(call, &format!("{status} after {took} ms{why}"), None);
+        self.log_call(call, &format!("{status} after {duration} ms{error}"), None);
     }
 
     fn log_call(&self, call: &Value, what: &str, at: Option<&str>) {

@@ -1,4 +1,4 @@
-//! A control socket that a test holds the other end of. Lists are answered by themselves.
+//! A fake control socket that a test controls. It answers requests for lists automatically.
 
 use futures_util::{SinkExt, StreamExt};
 use reqwest::Url;
@@ -24,7 +24,7 @@ pub(super) struct Talk {
 pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(std::time::Duration::from_secs(30), work)
         .await
-        .unwrap_or_else(|_| panic!("not soon: {what}"))
+        .unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
 impl Fake {
@@ -36,7 +36,7 @@ impl Fake {
         format!("http://{}", self.listener.local_addr().unwrap()).parse().unwrap()
     }
 
-    /// The next connection, once everything has been read over it.
+    /// Accepts the next connection and waits until the client has read everything.
     pub(super) async fn meet(&self) -> Talk {
         let (stream, _) = soon("a connection", self.listener.accept()).await.unwrap();
         let choose = |_: &Request, mut response: Response| -> Result<Response, ErrorResponse> {
@@ -59,21 +59,22 @@ impl Talk {
         self.socket.send(Message::text(message.to_string())).await.unwrap();
     }
 
-    pub(super) async fn answer(&mut self, order: &Value, response: Value) {
-        let (id, subtype) = (&order["id"], &order["subtype"]);
+    pub(super) async fn answer(&mut self, request: &Value, response: Value) {
+        let (id, subtype) = (&request["id"], &request["subtype"]);
         self.say(json!({"type": "response", "id": id, "subtype": subtype, "response": response})).await;
     }
 
-    /// The next request of this kind, or of any that is not answered by itself. Lists, answers and cancellations are.
+    /// Returns the next request of this kind. With an empty kind, returns the next request that is not
+    /// answered automatically; those for lists, answers and cancellations are.
     pub(super) async fn until(&mut self, subtype: &str) -> Value {
         loop {
             let message = soon(subtype, self.socket.next()).await.unwrap().unwrap();
             let Message::Text(text) = message else { continue };
-            let order: Value = serde_json::from_str(&text).unwrap();
-            let said = order["subtype"].as_str().unwrap();
-            let response = match said {
+            let request: Value = serde_json::from_str(&text).unwrap();
+            let received = request["subtype"].as_str().unwrap();
+            let response = match received {
                 "subscribe" => {
-                    self.subscribed = order.clone();
+                    self.subscribed = request.clone();
                     Some(json!({"subscribed": [], "seq": 1, "missed": false}))
                 }
                 "mcp_servers" => Some(servers()),
@@ -88,12 +89,12 @@ impl Talk {
                 "mcp_cancel" => Some(json!({"cancelled": true})),
                 _ => None,
             };
-            let automatic = response.is_some();
+            let is_automatic = response.is_some();
             if let Some(response) = response {
-                self.answer(&order, response).await;
+                self.answer(&request, response).await;
             }
-            if said == subtype || (subtype.is_empty() && !automatic) {
-                return order;
+            if received == subtype || (subtype.is_empty() && !is_automatic) {
+                return request;
             }
         }
     }

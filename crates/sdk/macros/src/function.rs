@@ -1,4 +1,4 @@
-//! The function under the attribute: whether it can be a tool, and what becomes of it.
+//! Validation and expansion of the annotated function.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
@@ -23,14 +23,16 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<Tok
     {
         calls.insert(0, quote!(.description(#text)));
     }
-    // What says whether and how the item is there goes with the new function, the rest with the code.
+    // Attributes that apply to the item stay on the generated function, the others move to the
+    // original one.
     let (outside, inside): (Vec<_>, Vec<_>) = attrs
         .iter()
         .partition(|attr| ["doc", "cfg", "deprecated"].iter().any(|name| attr.path().is_ident(name)));
-    // Said here, so that the compiler points at the type that does not fit.
-    let takes = params.map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_params::<#ty>();));
+    // These calls make the compiler point at a type that does not fit.
+    let takes =
+        params.map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::__private::assert_params::<#ty>();));
     let gives = return_type(sig)
-        .map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::macros::can_be_returned::<#ty>();));
+        .map(|ty| quote_spanned!(ty.span()=> ::toolyard_sdk::__private::assert_return_type::<#ty>();));
     Ok(quote! {
         #(#outside)*
         #vis fn #ident() -> ::toolyard_sdk::Tool {
@@ -43,32 +45,32 @@ pub(crate) fn expand(settings: TokenStream, function: TokenStream) -> Result<Tok
     })
 }
 
-/// The type of the parameters, if the function has any, once it is known that it can be a tool.
+/// Validates the signature and returns the type of the parameters, if there are any.
 fn params_type(sig: &Signature) -> Result<Option<&Type>> {
     if sig.asyncness.is_none() {
-        return Err(Error::new(sig.fn_token.span, "a tool is an async function: write `async fn`"));
+        return Err(Error::new(sig.fn_token.span, "a tool must be an `async fn`"));
     }
     if !sig.generics.params.is_empty() {
-        return Err(Error::new_spanned(&sig.generics, "a tool has no generic parameters"));
+        return Err(Error::new_spanned(&sig.generics, "a tool cannot have generic parameters"));
     }
     let mut types = Vec::new();
     for input in &sig.inputs {
         match input {
             FnArg::Typed(typed) => types.push(&*typed.ty),
             FnArg::Receiver(receiver) => {
-                let message = "a tool is a free function; for one that holds state, see `Tool::new`";
+                let message = "a tool must be a free function; use `Tool::new` for a tool with state";
                 return Err(Error::new_spanned(receiver, message));
             }
         }
     }
     for ty in &types {
         if let Type::Reference(reference) = ty {
-            let message = "a tool owns what it gets: take it by value, without `&`";
+            let message = "a tool takes its arguments by value; remove the `&`";
             return Err(Error::new_spanned(reference, message));
         }
     }
     if matches!(sig.output, ReturnType::Default) {
-        return Err(Error::new(sig.ident.span(), "a tool returns `Result<_, ToolError>`"));
+        return Err(Error::new(sig.ident.span(), "a tool must return `Result<_, ToolError>`"));
     }
     match types[..] {
         [] => Ok(None),
@@ -76,19 +78,19 @@ fn params_type(sig: &Signature) -> Result<Option<&Type>> {
         [params] => Ok(Some(params)),
         [first, second] if is_context(second) && !is_context(first) => Ok(Some(first)),
         [first, _] if is_context(first) => {
-            Err(Error::new_spanned(first, "the parameters come first, then the `Context`"))
+            Err(Error::new_spanned(first, "the parameters must come before the `Context`"))
         }
         [_, second] => {
-            let message = "this can only be the `Context`; put all parameters into one struct";
+            let message = "expected `Context`; put all parameters into one struct";
             Err(Error::new_spanned(second, message))
         }
         [_, _, third, ..] => {
-            Err(Error::new_spanned(third, "a tool takes its parameters and a `Context`, and nothing else"))
+            Err(Error::new_spanned(third, "a tool takes at most its parameters and a `Context`"))
         }
     }
 }
 
-/// The type that is returned, where it can be named: `impl Trait` cannot.
+/// Returns the return type, unless it contains `impl Trait`, which cannot be named.
 fn return_type(sig: &Signature) -> Option<&Type> {
     let ReturnType::Type(_, ty) = &sig.output else { return None };
     (!ty.to_token_stream().to_string().contains("impl ")).then_some(ty)
@@ -99,7 +101,7 @@ fn is_context(ty: &Type) -> bool {
     path.path.segments.last().is_some_and(|last| last.ident == "Context")
 }
 
-/// The text of the doc comment, without the space that follows the slashes.
+/// Returns the text of the doc comment without the space after the slashes.
 fn doc_comment(attrs: &[Attribute]) -> Option<String> {
     let line = |attr: &Attribute| match &attr.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of the attribute. Every key becomes a call of the method that does the same.
+//! The arguments of the attribute. Each key becomes a call of the `Tool` method with the same name.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -13,7 +13,7 @@ const KEYS: &str = "name, title, description, permissions, version, author, cate
 pub(crate) struct ToolSettings {
     pub(crate) name: Option<LitStr>,
     pub(crate) description_source: DescriptionSource,
-    /// Method calls, in the order in which the keys were written.
+    /// Method calls in the order of the keys.
     pub(crate) calls: Vec<TokenStream>,
 }
 
@@ -65,8 +65,9 @@ impl ToolSettings {
                 quote!(.#key(#list))
             }
             "read_only" | "destructive" | "idempotent" | "open_world" => {
-                let flag: LitBool = parse_value(input)
-                    .map_err(|error| Error::new(error.span(), format!("`{key}` is `true` or `false`")))?;
+                let flag: LitBool = parse_value(input).map_err(|error| {
+                    Error::new(error.span(), format!("`{key}` must be `true` or `false`"))
+                })?;
                 quote!(.#key(#flag))
             }
             "hooks" => {
@@ -75,7 +76,7 @@ impl ToolSettings {
             }
             "custom" => parse_custom(input)?,
             _ => {
-                return Err(Error::new(key.span(), format!("unknown key `{key}`; there are {KEYS}")));
+                return Err(Error::new(key.span(), format!("unknown key `{key}`, expected one of: {KEYS}")));
             }
         };
         self.calls.push(call);
@@ -88,14 +89,16 @@ fn parse_value<T: Parse>(input: ParseStream<'_>) -> Result<T> {
     input.parse()
 }
 
-/// A text, or an expression that makes one (`include_str!` for example).
+/// Parses a string literal or an expression that evaluates to a string, such as `include_str!`.
 fn parse_text(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
     let text: Expr = parse_value(input)?;
     match &text {
         Expr::Lit(literal) if !matches!(literal.lit, Lit::Str(_)) => {
-            Err(Error::new_spanned(literal, format!("`{key}` is a text in quotes")))
+            Err(Error::new_spanned(literal, format!("`{key}` must be a string literal")))
         }
-        Expr::Array(array) => Err(Error::new_spanned(array, format!("`{key}` is one text, not a list"))),
+        Expr::Array(array) => {
+            Err(Error::new_spanned(array, format!("`{key}` must be a single string, not a list")))
+        }
         _ => Ok(text),
     }
 }
@@ -103,7 +106,7 @@ fn parse_text(key: &Ident, input: ParseStream<'_>) -> Result<Expr> {
 fn parse_list(key: &Ident, input: ParseStream<'_>) -> Result<ExprArray> {
     match parse_value(input)? {
         Expr::Array(list) => Ok(list),
-        other => Err(Error::new_spanned(other, format!("`{key}` is a list of texts: [\"…\"]"))),
+        other => Err(Error::new_spanned(other, format!("`{key}` must be a list of strings: [\"…\"]"))),
     }
 }
 
@@ -119,17 +122,20 @@ fn parse_custom(input: ParseStream<'_>) -> Result<TokenStream> {
     let members = Punctuated::<Member, Token![,]>::parse_terminated(&inside)?;
     let members = members.iter().map(|Member(key, value)| {
         let key = key.to_string();
-        quote!((#key, ::toolyard_sdk::macros::Value::from(#value)))
+        quote!((#key, ::toolyard_sdk::__private::Value::from(#value)))
     });
-    Ok(quote!(.metadata("custom", ::toolyard_sdk::macros::object([#(#members),*]))))
+    Ok(quote!(.metadata("custom", ::toolyard_sdk::__private::object([#(#members),*]))))
 }
 
-/// The name, once it is known that clients accept it.
+/// Validates the name by the rule of the protocol.
 pub(crate) fn validate_tool_name(name: LitStr) -> Result<LitStr> {
     let text = name.value();
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     if text.is_empty() || text.len() > 128 || !text.chars().all(fine) {
-        return Err(Error::new(name.span(), "a name is 1 to 128 of the characters A-Z a-z 0-9 _ - ."));
+        return Err(Error::new(
+            name.span(),
+            "a tool name must have 1 to 128 of the characters A-Z a-z 0-9 _ - .",
+        ));
     }
     Ok(name)
 }

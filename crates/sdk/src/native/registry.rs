@@ -1,4 +1,4 @@
-//! What a native source has to offer at one moment, in the order in which it was registered.
+//! A snapshot of what a native source offers, in the order of registration.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub(super) struct NativeRegistry {
 }
 
 impl NativeRegistry {
-    /// The tool of this name in this version. The yard says which one is meant if there are several.
+    /// Returns the tool with this name and version. The yard has already chosen the version if
+    /// there are several.
     pub(super) fn tool(&self, name: &str, version: Option<&str>) -> Option<&Tool> {
         let meant = |tool: &&Arc<Tool>| tool.name() == name && tool.declared_version() == version;
         let by_name = || self.tools.iter().find(|tool| tool.name() == name);
@@ -34,12 +35,12 @@ impl NativeRegistry {
         self.prompts.iter().find(|prompt| prompt.name() == name).map(|prompt| &**prompt)
     }
 
-    /// The template that makes this address, and the values it makes it with.
+    /// Returns the template that matches the URI, and the values of its variables.
     pub(super) fn template_for(&self, uri: &str) -> Option<(&ResourceTemplate, Values)> {
         self.templates.iter().find_map(|template| Some((&**template, template.match_uri(uri)?)))
     }
 
-    /// The template by itself, or by an address that it makes.
+    /// Returns a template by its text, or by a URI that it matches.
     pub(super) fn template(&self, uri: &str) -> Option<&ResourceTemplate> {
         let by_itself = self.templates.iter().find(|template| template.template() == uri);
         by_itself.map(|template| &**template).or_else(|| Some(self.template_for(uri)?.0))
@@ -79,7 +80,7 @@ impl NativeRegistry {
     }
 }
 
-/// Replaces the one that is the same in its place, or adds a new one at the end.
+/// Replaces an equal entry in place, or appends a new one.
 fn put<T>(all: &mut Vec<Arc<T>>, new: T, same: impl Fn(&T, &T) -> bool) {
     match all.iter_mut().find(|known| same(known, &new)) {
         Some(known) => *known = Arc::new(new),

@@ -1,15 +1,15 @@
-//! Schemas of the forms that people fill in. Clients draw them, so they hold texts, numbers, switches and
-//! choices side by side, with nothing nested and nothing referred to.
+//! Schemas of forms. Clients display them, so a form has only flat fields: strings, numbers,
+//! booleans and choices, without nesting and without references.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 use toolyard_hub::{ErrorKind, HubError, Raw, json as raw};
 
-/// The formats of text that clients know how to ask for.
+/// The string formats that clients support.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
-/// The schema of a form with a field per member of the type.
+/// Returns the schema of a form with one field per member of the type.
 pub(crate) fn form_schema<T: JsonSchema>() -> Result<Raw, HubError> {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.meta_schema = None;
@@ -17,12 +17,15 @@ pub(crate) fn form_schema<T: JsonSchema>() -> Result<Raw, HubError> {
     });
     let schema = super::root_schema::<T>(settings);
     let Some(fields) = schema.get("properties").and_then(Value::as_object) else {
-        return Err(unsupported_field(&T::schema_name(), "it is no struct with named fields"));
+        return Err(unsupported_field(&T::schema_name(), "the type is not a struct with named fields"));
     };
     let mut properties = Map::new();
     for (name, field) in fields {
         let flat = field.as_object().cloned().and_then(flatten_field).ok_or_else(|| {
-            unsupported_field(name, "a field is a text, a number, a boolean, a choice or a list of choices")
+            unsupported_field(
+                name,
+                "a field must be a string, a number, a boolean, a choice or a list of choices",
+            )
         })?;
         properties.insert(name.clone(), Value::Object(flat));
     }
@@ -34,10 +37,10 @@ pub(crate) fn form_schema<T: JsonSchema>() -> Result<Raw, HubError> {
 }
 
 fn unsupported_field(name: &str, why: &str) -> HubError {
-    HubError::new(ErrorKind::Bug, format!("{name} cannot be asked for in a form: {why}"))
+    HubError::new(ErrorKind::Bug, format!("`{name}` cannot be part of a form: {why}"))
 }
 
-/// The field as a client can draw it; `None` if none can.
+/// Returns the field in a form that clients can display, or `None` if no such form exists.
 fn flatten_field(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
     remove_null(&mut field)?;
     let choices = choices(&field);
@@ -63,7 +66,7 @@ fn flatten_field(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
             }
             let mut items = choice_schema(&choices, "anyOf");
             if items.contains_key("anyOf") {
-                // The protocol gives titled choices of a list no type.
+                // The protocol defines no `type` for titled choices in a list.
                 items.remove("type");
             }
             field.insert("items".to_owned(), Value::Object(items));
@@ -73,7 +76,7 @@ fn flatten_field(mut field: Map<String, Value>) -> Option<Map<String, Value>> {
     Some(field)
 }
 
-/// A field that may be left empty is simply not required, so `null` is no value of its own.
+/// Removes `null`: an optional field is not required, so `null` is not a separate value.
 fn remove_null(field: &mut Map<String, Value>) -> Option<()> {
     if field.get("default").is_some_and(Value::is_null) {
         field.shift_remove("default");
@@ -99,7 +102,8 @@ fn remove_null(field: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// The values to choose from, each with its title; none if the schema is no choice of texts.
+/// Returns the values of a choice with their titles. Empty if the schema is not a choice of
+/// strings.
 fn choices(schema: &Map<String, Value>) -> Vec<(String, Option<String>)> {
     let titled = |schema: &Map<String, Value>| {
         let title = schema.get("title").or_else(|| schema.get("description"))?;
@@ -116,7 +120,8 @@ fn choices(schema: &Map<String, Value>) -> Vec<(String, Option<String>)> {
     if each.iter().any(Vec::is_empty) { Vec::new() } else { each.into_iter().flatten().collect() }
 }
 
-/// A choice as the protocol writes it: a plain list, or titled values under this key.
+/// Writes a choice as the protocol defines it: a plain `enum`, or titled values under the given
+/// key.
 fn choice_schema(choices: &[(String, Option<String>)], titled: &str) -> Map<String, Value> {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), json!("string"));

@@ -1,4 +1,4 @@
-//! Generated schemas as they come out, each checked against the meta-schema of Draft 07.
+//! Derived schemas, each validated against the Draft 07 meta-schema.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ fn form_of<T: JsonSchema>() -> Value {
 
 /// Where to look.
 #[derive(Serialize, Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "only its schema is looked at")]
+#[allow(dead_code, reason = "only the schema is used")]
 struct Search {
     /// What to look for.
     #[schemars(length(min = 1))]
@@ -104,22 +104,22 @@ fn a_map_accepts_any_member_of_its_type() {
 }
 
 #[test]
-fn what_is_no_object_accepts_any_object() {
+fn a_type_that_is_not_an_object_accepts_any_object() {
     assert_eq!(input_of::<Value>(), json!({"type": "object"}));
     assert_eq!(input_of::<String>(), json!({"type": "object"}));
 }
 
 #[test]
-fn a_tagged_enum_says_that_it_is_an_object() {
+fn a_tagged_enum_is_declared_as_an_object() {
     #[derive(Deserialize, JsonSchema)]
     #[serde(tag = "shape", rename_all = "lowercase")]
-    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[allow(dead_code, reason = "only the schema is used")]
     enum Shape {
         Circle { radius: f64 },
         Named(Name),
     }
     #[derive(Deserialize, JsonSchema)]
-    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[allow(dead_code, reason = "only the schema is used")]
     struct Name {
         name: String,
     }
@@ -133,17 +133,17 @@ fn a_tagged_enum_says_that_it_is_an_object() {
 }
 
 #[test]
-fn a_type_around_another_is_followed_to_the_object() {
+fn a_newtype_is_resolved_to_its_object() {
     #[derive(Deserialize, JsonSchema)]
-    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[allow(dead_code, reason = "only the schema is used")]
     struct Around(Search);
     assert_eq!(input_of::<Around>()["type"], "object");
 }
 
 #[test]
-fn a_type_that_holds_itself_is_written_once() {
+fn a_recursive_type_is_defined_once() {
     #[derive(Deserialize, JsonSchema)]
-    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[allow(dead_code, reason = "only the schema is used")]
     struct Tree {
         leaf: u8,
         branches: Vec<Tree>,
@@ -155,8 +155,10 @@ fn a_type_that_holds_itself_is_written_once() {
 }
 
 #[test]
-fn a_result_that_is_no_object_is_put_under_result() {
-    let OutputSchema::Wrapped(schema) = output_schema::<Vec<Place>>() else { panic!("a list is no object") };
+fn a_result_that_is_not_an_object_is_placed_under_result() {
+    let OutputSchema::Wrapped(schema) = output_schema::<Vec<Place>>() else {
+        panic!("expected a wrapped schema")
+    };
     assert_eq!(
         valid(schema.get()),
         json!({
@@ -172,7 +174,7 @@ fn a_result_that_is_no_object_is_put_under_result() {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[allow(dead_code, reason = "only its schema is looked at")]
+#[allow(dead_code, reason = "only the schema is used")]
 struct Form {
     /// Your name.
     #[schemars(length(min = 1, max = 80))]
@@ -190,7 +192,7 @@ struct Form {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-#[allow(dead_code, reason = "only its schema is looked at")]
+#[allow(dead_code, reason = "only the schema is used")]
 enum Size {
     /// Fits a pocket
     Small,
@@ -200,7 +202,7 @@ enum Size {
 }
 
 #[test]
-fn a_form_is_flat_and_refers_to_nothing() {
+fn a_form_is_flat_and_has_no_references() {
     let titled = json!([
         {"const": "other", "title": "other"},
         {"const": "small", "title": "Fits a pocket"},
@@ -226,18 +228,18 @@ fn a_form_is_flat_and_refers_to_nothing() {
 }
 
 #[test]
-fn a_form_that_no_client_can_draw_is_refused() {
+fn a_form_that_clients_cannot_display_is_rejected() {
     #[derive(Deserialize, JsonSchema)]
-    #[allow(dead_code, reason = "only its schema is looked at")]
+    #[allow(dead_code, reason = "only the schema is used")]
     struct Nested {
         inner: Search,
     }
     assert_eq!(
         form_schema::<Nested>().unwrap_err().message(),
-        "inner cannot be asked for in a form: a field is a text, a number, a boolean, a choice or a list of choices"
+        "`inner` cannot be part of a form: a field must be a string, a number, a boolean, a choice or a list of choices"
     );
     assert_eq!(
         form_schema::<String>().unwrap_err().message(),
-        "string cannot be asked for in a form: it is no struct with named fields"
+        "`string` cannot be part of a form: the type is not a struct with named fields"
     );
 }

@@ -1,4 +1,4 @@
-//! How a tool is written down: what clients list, and what the yard knows beside it.
+//! The definition of a tool: the JSON that clients list, and the metadata for the yard.
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -10,7 +10,7 @@ use super::Tool;
 use crate::definition::DefinitionBuilder;
 
 impl Tool {
-    /// The definition as clients see it.
+    /// Returns the definition as clients see it.
     pub fn to_definition(&self) -> Raw {
         if let Some(by_hand) = &self.custom_definition {
             return by_hand.clone();
@@ -34,7 +34,7 @@ impl Tool {
 
     pub(crate) fn to_offer(&self) -> ToolOffer {
         let definition = self.to_definition();
-        // A definition that was written by hand may have its own.
+        // A custom definition may contain its own metadata.
         let metadata = if self.metadata.is_empty() { metadata(&definition) } else { self.metadata.clone() };
         ToolOffer {
             definition,
@@ -46,7 +46,7 @@ impl Tool {
     }
 }
 
-/// The name that a definition gives.
+/// Returns the name in a definition.
 pub(super) fn definition_name(definition: &RawValue) -> Option<String> {
     let members = Object::parse(definition).ok()?;
     serde_json::from_str(members.get("name")?.get()).ok()

@@ -1,11 +1,10 @@
-//! The advanced tool of the protocol specification, and its other examples, written with the sdk.
+//! The examples of the tool protocol specification, written with the SDK.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolyard_sdk::hub::ErrorKind;
 use toolyard_sdk::testing::{self, TestCaller};
-use toolyard_sdk::{Context, Json, Progress, ToolError, tool};
+use toolyard_sdk::{Context, ErrorKind, Json, Progress, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -72,7 +71,7 @@ async fn reports_progress_streams_and_answers() {
 }
 
 #[tokio::test]
-async fn arguments_that_break_the_schema_never_reach_the_tool() {
+async fn arguments_that_violate_the_schema_never_reach_the_tool() {
     let report =
         testing::call(advanced_tool(), json!({"filePath": "/src/app.ts", "options": {"depth": 6}})).await;
     let error = report.outcome.unwrap_err();
@@ -84,7 +83,7 @@ async fn arguments_that_break_the_schema_never_reach_the_tool() {
 }
 
 #[tokio::test]
-async fn an_argument_that_is_wrong_beyond_the_schema_is_told_as_the_specification_shows_it() {
+async fn an_argument_rejected_by_the_tool_has_the_error_of_the_specification() {
     #[derive(Deserialize, JsonSchema)]
     struct File {
         #[serde(rename = "filePath")]

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_sdk::hub::{Source, Yard, json as raw};
-use toolyard_sdk::{Context, Icon, Json, NativeSource, Raw, Tool, ToolError, tool};
+use toolyard_hub::json as raw;
+use toolyard_sdk::yard::Source;
+use toolyard_sdk::{Context, Icon, Json, NativeSource, Raw, Tool, ToolError, Yard, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Shout {
@@ -53,7 +54,7 @@ fn a_definition_has_its_members_in_the_order_of_the_protocol() {
 }
 
 #[test]
-fn what_is_not_set_is_left_out() {
+fn members_that_are_not_set_are_omitted() {
     let tool = Tool::new("plain", || async { Ok("text") });
     assert_eq!(
         tool.to_definition().get(),
@@ -62,7 +63,7 @@ fn what_is_not_set_is_left_out() {
 }
 
 #[test]
-fn every_member_can_be_set_by_hand_and_keeps_its_bytes() {
+fn every_member_can_be_overridden_byte_for_byte() {
     let schema = r#"{ "type":"object", "properties": {"big": {"const": 9007199254740993123}, "tiny": {"minimum": 1e400}} }"#;
     let tool = Tool::new("odd", || async { Ok(()) })
         .description("Odd.")
@@ -82,7 +83,7 @@ fn every_member_can_be_set_by_hand_and_keeps_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_whole_definition_by_hand_comes_out_byte_for_byte() {
+async fn a_custom_definition_is_sent_byte_for_byte() {
     let text = r#"{"unknown":[1.0, 2e5,{"b":1,"a":2}], "inputSchema":{"required":[],"type":"object"}, "name":"by-hand","x":9007199254740993}"#;
     let echo = |arguments: Raw, _: Context| async move {
         Ok(raw::from_text(format!(r#"{{"odd":{}}}"#, arguments.get())))
@@ -92,7 +93,7 @@ async fn a_whole_definition_by_hand_comes_out_byte_for_byte() {
     let yard = Yard::with_sources([NativeSource::new("n").tool(tool.clone()).into_source()]);
     assert_eq!(yard.catalog().tools()[0].definition.get(), text);
 
-    // Arguments and result are as untouched as the definition.
+    // Arguments and result are unchanged as well.
     let arguments: Box<serde_json::value::RawValue> =
         raw::from_text(r#"{"n" : 9007199254740993}"#.to_owned());
     let report = toolyard_sdk::testing::call(tool, arguments).await;
@@ -100,7 +101,7 @@ async fn a_whole_definition_by_hand_comes_out_byte_for_byte() {
 }
 
 #[test]
-fn the_description_of_the_attribute_wins_over_the_doc_comment() {
+fn the_description_of_the_attribute_overrides_the_doc_comment() {
     /// Of the doc comment.
     #[tool(description = concat!("Of the ", "attribute."))]
     async fn described() -> Result<(), ToolError> {

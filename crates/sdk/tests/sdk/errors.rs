@@ -1,15 +1,14 @@
-//! What callers learn when a tool does not do what was asked.
+//! Errors of tools as callers see them.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolyard_sdk::hub::{ErrorKind, HubError};
 use toolyard_sdk::testing;
-use toolyard_sdk::{Content, Tool, ToolError, tool};
+use toolyard_sdk::{Content, ErrorKind, HubError, Tool, ToolError, tool};
 
-/// An error with a cause, as libraries have them.
+/// An error with a cause.
 #[derive(Debug)]
 struct Caused {
     text: &'static str,
@@ -34,7 +33,7 @@ fn caused(texts: &[&'static str]) -> Caused {
 }
 
 #[tokio::test]
-async fn a_failure_is_a_result_that_says_so() {
+async fn a_failure_is_a_result_with_is_error() {
     let tool = Tool::new("t", || async { Err::<(), _>(ToolError::failed("the disk is full")) });
     let report = testing::call(tool, json!({})).await;
     assert!(report.is_failed());
@@ -50,7 +49,7 @@ async fn a_failure_is_a_result_that_says_so() {
 }
 
 #[tokio::test]
-async fn any_error_becomes_a_failure_with_its_whole_chain_told_once() {
+async fn any_error_becomes_a_failure_with_its_chain_of_causes() {
     #[tool]
     async fn reads() -> Result<String, ToolError> {
         Err(caused(&[
@@ -66,7 +65,7 @@ async fn any_error_becomes_a_failure_with_its_whole_chain_told_once() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_hub_stays_what_it_is() {
+async fn a_hub_error_passes_unchanged() {
     #[tool]
     async fn limited() -> Result<(), ToolError> {
         Err(HubError::new(ErrorKind::RateLimited, "too many")
@@ -105,7 +104,7 @@ async fn arguments_that_fit_the_schema_but_not_the_type_are_invalid() {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_fails_alone() {
+async fn a_panic_of_a_tool_fails_only_its_call() {
     #[tool]
     async fn broken() -> Result<(), ToolError> {
         panic!("an index is out of bounds")
@@ -114,7 +113,7 @@ async fn a_tool_that_panics_fails_alone() {
 }
 
 #[tokio::test]
-async fn what_a_tool_cannot_find_is_a_failure_with_its_name() {
+async fn a_missing_item_is_a_failure_with_its_name() {
     let tool = Tool::new("t", || async { Err::<(), _>(ToolError::not_found("plan.txt")) });
     assert_eq!(testing::call(tool, json!({})).await.text(), "plan.txt was not found");
     let shown = format!("{:?}", ToolError::not_found("plan.txt"));

@@ -1,25 +1,25 @@
-//! Code that runs around a tool.
+//! Hooks around tools.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::json;
-use toolyard_sdk::hub::{BoxFuture, ErrorKind, HookCall, HookDecision, Hooks, HubError, Outcome};
+use toolyard_sdk::hooks::{BoxFuture, HookCall, HookDecision, Hooks};
 use toolyard_sdk::testing;
-use toolyard_sdk::{Tool, ToolError, tool};
+use toolyard_sdk::{ErrorKind, HubError, Outcome, Tool, ToolError, tool};
 
-/// Writes down what happens, under its name.
+/// Records its calls under its name.
 struct Diary {
     name: &'static str,
     pages: Pages,
-    says: Result<HookDecision, HubError>,
+    decision: Result<HookDecision, HubError>,
 }
 
 type Pages = Arc<Mutex<Vec<String>>>;
 
 impl Diary {
     fn new(name: &'static str, pages: &Pages) -> Self {
-        Self { name, pages: Arc::clone(pages), says: Ok(HookDecision::Pass) }
+        Self { name, pages: Arc::clone(pages), decision: Ok(HookDecision::Pass) }
     }
 
     fn write(&self, what: &str) {
@@ -30,7 +30,7 @@ impl Diary {
 impl Hooks for Diary {
     fn before<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {
         self.write(&format!("before {} {}", call.record.tool_name(), call.arguments.get()));
-        Box::pin(std::future::ready(self.says.clone()))
+        Box::pin(std::future::ready(self.decision.clone()))
     }
 
     fn after<'a>(&'a self, _: HookCall<'a>, outcome: &'a Outcome) -> BoxFuture<'a, ()> {
@@ -68,10 +68,12 @@ async fn hooks_run_in_order_around_the_tool() {
 }
 
 #[tokio::test]
-async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
+async fn a_hook_that_rejects_a_call_stops_it_and_notifies_all_hooks() {
     let pages = Pages::default();
-    let refusing =
-        Diary { says: Err(HubError::new(ErrorKind::Forbidden, "not now")), ..Diary::new("second", &pages) };
+    let refusing = Diary {
+        decision: Err(HubError::new(ErrorKind::Forbidden, "not now")),
+        ..Diary::new("second", &pages)
+    };
     let tool = Tool::new("t", || async { Ok("never") })
         .hooks(Arc::new(Diary::new("first", &pages)))
         .hooks(Arc::new(refusing));
@@ -84,7 +86,7 @@ async fn a_hook_that_refuses_stops_the_call_and_all_hooks_learn_of_it() {
 }
 
 #[tokio::test]
-async fn the_attribute_takes_hooks_too() {
+async fn the_attribute_sets_hooks() {
     struct Closed;
     impl Hooks for Closed {
         fn before<'a>(&'a self, _: HookCall<'a>) -> BoxFuture<'a, Result<HookDecision, HubError>> {

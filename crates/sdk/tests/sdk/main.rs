@@ -1,5 +1,5 @@
-//! The sdk as authors of tools use it: everything runs through a real yard.
-#![allow(clippy::unwrap_used, reason = "what tests share is a test, too")]
+//! The SDK as authors of tools use it. Every call goes through a real yard.
+#![allow(clippy::unwrap_used, reason = "shared code of tests is test code")]
 
 mod advanced;
 mod definitions;

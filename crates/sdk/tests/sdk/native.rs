@@ -1,16 +1,15 @@
-//! Resources, templates, prompts and completions, and an offer that changes while it runs.
+//! Resources, templates, prompts and completions, and changes at run time.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolyard_sdk::hub::{
-    CallContext, CallRequest, CallTarget, CatalogChange, CompletionReference, ErrorKind, Principal, Source,
-    Yard, YardEvent, json as raw,
-};
+use toolyard_hub::{CatalogChange, YardEvent, json as raw};
+use toolyard_sdk::call::{CallContext, CallRequest, CallTarget, CompletionReference, Principal};
 use toolyard_sdk::testing::{TestCaller, TestReport};
+use toolyard_sdk::yard::Source;
 use toolyard_sdk::{
-    Annotations, Content, Contents, Context, Icon, Message, NativeSource, Prompt, Resource, ResourceTemplate,
-    Tool, ToolError,
+    Annotations, Content, Contents, Context, ErrorKind, Icon, Message, NativeSource, Prompt, Resource,
+    ResourceTemplate, Tool, ToolError, Yard,
 };
 
 fn parsed(definition: &raw::Raw) -> Value {
@@ -87,7 +86,7 @@ fn library() -> NativeSource {
 }
 
 #[test]
-fn definitions_have_what_the_protocol_has_and_nothing_that_is_absent() {
+fn definitions_have_the_members_of_the_protocol_and_omit_absent_ones() {
     let offer = library().offer();
     let resources: Vec<Value> = offer.resources.iter().map(|resource| parsed(&resource.definition)).collect();
     assert_eq!(
@@ -150,7 +149,7 @@ async fn resources_of_every_kind_are_read() {
 }
 
 #[tokio::test]
-async fn an_address_at_which_there_is_nothing_is_an_unknown_resource() {
+async fn a_uri_without_a_resource_is_unknown() {
     let yard = Yard::with_sources([library().into_source()]);
     for uri in ["lib://books/a/seven", "lib://other"] {
         let error = read(&yard, uri).await.outcome.unwrap_err();
@@ -159,7 +158,7 @@ async fn an_address_at_which_there_is_nothing_is_an_unknown_resource() {
 }
 
 #[tokio::test]
-async fn a_prompt_is_filled_in() {
+async fn a_prompt_renders_its_arguments() {
     let yard = Yard::with_sources([library().into_source()]);
     assert_eq!(
         prompt(&yard, "review", json!({"book": "Emma"})).await.body(),
@@ -177,11 +176,11 @@ async fn a_prompt_is_filled_in() {
 async fn a_prompt_names_the_argument_that_is_missing_or_wrong() {
     let yard = Yard::with_sources([library().into_source()]);
     let missing = prompt(&yard, "review", json!({"tone": "coldly"})).await.outcome.unwrap_err();
-    assert_eq!(missing.message(), "invalid arguments for review: book: is required");
+    assert_eq!(missing.message(), "invalid arguments for `review`: `book` is required");
     let details = json!({"field": "book", "reason": "is required", "provided": null});
     assert_eq!((missing.kind(), missing.details()), (ErrorKind::InvalidArguments, Some(&details)));
     let wrong = prompt(&yard, "review", json!({"book": 7})).await.outcome.unwrap_err();
-    let details = json!({"field": "book", "reason": "must be a text", "provided": 7});
+    let details = json!({"field": "book", "reason": "must be a string", "provided": 7});
     assert_eq!((wrong.kind(), wrong.details()), (ErrorKind::InvalidArguments, Some(&details)));
 }
 
@@ -204,7 +203,7 @@ async fn arguments_are_completed() {
 }
 
 #[tokio::test]
-async fn what_changes_while_it_runs_is_told_to_the_yard() {
+async fn changes_at_run_time_notify_the_yard() {
     let native = NativeSource::new("n").tool(Tool::new("first", || async { Ok("1") }));
     let handle = native.handle();
     let yard = Yard::with_sources([native.into_source()]);
@@ -239,7 +238,7 @@ async fn what_changes_while_it_runs_is_told_to_the_yard() {
 }
 
 #[tokio::test]
-async fn a_tool_can_change_the_source_that_it_is_in() {
+async fn a_tool_can_change_its_own_source() {
     let tool = Tool::new("grow", |ctx: Context| async move {
         ctx.native().add_tool(Tool::new("grown", || async { Ok("new") }));
         ctx.resource_updated("n://list");
@@ -256,7 +255,7 @@ async fn a_tool_can_change_the_source_that_it_is_in() {
 }
 
 #[tokio::test]
-async fn two_versions_of_a_tool_stand_side_by_side() {
+async fn versions_of_a_tool_coexist() {
     let add = |version: &str| {
         let answer = version.to_owned();
         Tool::new("add", move || {
@@ -285,7 +284,7 @@ async fn two_versions_of_a_tool_stand_side_by_side() {
     {
         assert_eq!(ask(asked).await.as_deref(), Ok(answered));
     }
-    let refused = "unknown tool add in version 3; there are the versions 2.1.0, 2.0.0, 1.0.0";
+    let refused = "tool `add` has no version `3`\nhint: use one of the versions 2.1.0, 2.0.0, 1.0.0";
     assert_eq!(ask(Some("3")).await, Err(refused.to_owned()));
     handle.remove_tool("add");
     assert_eq!(yard.catalog().tools().len(), 0);

@@ -1,11 +1,11 @@
-//! What callers get for everything that a tool can return.
+//! Results for every return type of a tool.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use toolyard_sdk::hub::{Outcome, json as raw};
+use toolyard_hub::json as raw;
 use toolyard_sdk::testing;
-use toolyard_sdk::{Annotations, Audio, Content, Contents, Image, IntoOutput, Json, Role, Tool};
+use toolyard_sdk::{Annotations, Audio, Content, Contents, Image, IntoOutput, Json, Outcome, Role, Tool};
 
 async fn body<O: IntoOutput + Clone + Sync>(output: O) -> Value {
     let tool = Tool::new("t", move || {
@@ -21,7 +21,7 @@ struct Sum {
 }
 
 #[tokio::test]
-async fn every_kind_of_output_becomes_its_blocks() {
+async fn every_return_type_becomes_content_blocks() {
     assert_eq!(body("text").await, json!({"content": [{"type": "text", "text": "text"}]}));
     assert_eq!(body("text".to_owned()).await, json!({"content": [{"type": "text", "text": "text"}]}));
     assert_eq!(body(()).await, json!({"content": []}));
@@ -56,7 +56,7 @@ async fn every_kind_of_output_becomes_its_blocks() {
 }
 
 #[tokio::test]
-async fn a_structured_result_is_there_twice_and_says_the_same() {
+async fn a_structured_result_is_repeated_as_text() {
     let text = r#"{"sum":9007199254740993}"#;
     assert_eq!(
         body(Json(Sum { sum: 9_007_199_254_740_993 })).await,
@@ -75,7 +75,7 @@ async fn a_structured_result_is_there_twice_and_says_the_same() {
 }
 
 #[tokio::test]
-async fn with_an_output_schema_by_hand_a_result_is_never_wrapped() {
+async fn a_custom_output_schema_prevents_wrapping() {
     let tool = Tool::new("t", || async { Ok(Json(json!({"any": "thing"}))) });
     let wrapped = testing::call(tool.clone(), json!({})).await;
     assert_eq!(wrapped.structured(), json!({"result": {"any": "thing"}}));
@@ -84,7 +84,7 @@ async fn with_an_output_schema_by_hand_a_result_is_never_wrapped() {
 }
 
 #[tokio::test]
-async fn a_result_by_hand_goes_out_untouched_and_may_say_that_it_failed() {
+async fn a_raw_result_is_sent_unchanged_and_can_report_a_failure() {
     let text = r#"{"content":[], "isError" : true,"x":9007199254740993}"#;
     let tool = Tool::raw("t", |_, _| async { Ok(raw::from_text(text.to_owned())) });
     let report = testing::call(tool, json!({})).await;

@@ -1,4 +1,5 @@
-//! Tools of an author over HTTP: the integration test of the protocol's own text, a whole server, and what the docs say.
+//! Tools over HTTP: the integration test of the REST specification, a complete server, and the
+//! examples of the docs.
 
 use std::sync::Arc;
 
@@ -9,10 +10,11 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{BoxFuture, HookCall, HookDecision, Hooks, HubError, Permissions, Principal, Yard};
-use toolyard_sdk::{Json, NativeSource, ToolError, tool};
-use toolyard_serve::testing::RestApp;
-use toolyard_serve::{BearerToken, HttpOptions, http_with};
+use toolyard_sdk::call::{Permissions, Principal};
+use toolyard_sdk::hooks::{BoxFuture, HookCall, HookDecision, Hooks};
+use toolyard_sdk::serve::{BearerToken, HttpOptions, http_with};
+use toolyard_sdk::testing::RestApp;
+use toolyard_sdk::{HubError, Json, NativeSource, ToolError, Yard, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Custom {
@@ -49,14 +51,14 @@ async fn a_tool_is_registered_and_executed_over_rest() {
 }
 
 #[tokio::test]
-async fn a_test_can_be_somebody_who_may_not_do_everything() {
+async fn a_test_can_restrict_the_permissions_of_the_caller() {
     let app = RestApp::as_principal(yard(), Principal::new("ada", Permissions::Only(Default::default())));
     assert_eq!(app.get("/mcp/tools").await.body["tools"], json!([]));
     let refused = app.execute("my_custom_tool", json!({"input": "test"})).await;
     assert_eq!((refused.status, &refused.body["error"]["code"]), (403, &json!("PERMISSION_ERROR")));
 }
 
-/// Remembers the execution ids that it is told.
+/// Records execution ids.
 #[derive(Default)]
 struct Ids(Mutex<Vec<String>>);
 
@@ -77,7 +79,7 @@ async fn a_hook_in_rust_knows_the_execution_id_that_rest_answers_with() {
     assert_eq!(json!(seen), json!([answer.body["metadata"]["executionId"]]));
 }
 
-/// The status and the body of a request to a real server.
+/// Sends a GET request to a real server and returns the status and the body.
 async fn get(url: &str, path: &str, token: Option<&str>) -> (u16, Value) {
     let address = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -91,7 +93,7 @@ async fn get(url: &str, path: &str, token: Option<&str>) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_whole_server_is_one_call_away_and_has_a_token_of_its_own() {
+async fn a_server_starts_with_one_call_and_generates_a_token() {
     let here = HttpOptions { listen: ([127, 0, 0, 1], 0).into(), ..HttpOptions::default() };
     let server = http_with(yard(), here.clone()).await.unwrap();
     let (url, token) = (server.url(), server.token().unwrap().to_owned());
@@ -104,7 +106,7 @@ async fn a_whole_server_is_one_call_away_and_has_a_token_of_its_own() {
     stop.cancel();
     serving.await.unwrap();
 
-    // Tokens that the author gives are not told to anybody.
+    // A server does not return tokens that the author has set.
     let mine = BearerToken::new("a-token-of-mine", Principal::owner());
     let server = http_with(yard(), HttpOptions { tokens: vec![mine], ..here }).await.unwrap();
     assert_eq!((server.token(), server.page_url()), (None, format!("{}/", server.url())));
@@ -117,11 +119,12 @@ async fn a_whole_server_is_one_call_away_and_has_a_token_of_its_own() {
 
 #[test]
 fn the_lines_for_a_manifest_in_the_docs_are_those_that_we_build_with() {
-    let docs = include_str!("../../../../docs/sdk.md");
-    let lines = docs.split_once("```toml\n[dependencies]\n").unwrap().1.split_once("```").unwrap().0;
+    let docs = include_str!("../../../../docs/tasks/write-a-tool-in-rust.md");
+    let lines =
+        docs.split_once("```toml [Cargo.toml]\n   [dependencies]\n").unwrap().1.split_once("```").unwrap().0;
     let workspace = include_str!("../../../../Cargo.toml");
     let mut seen = Vec::new();
-    for line in lines.lines() {
+    for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (name, how) = line.split_once(" = ").unwrap();
         seen.push(name);
         match how.split_once("path = \"") {
@@ -140,5 +143,5 @@ fn the_lines_for_a_manifest_in_the_docs_are_those_that_we_build_with() {
             }
         }
     }
-    assert_eq!(seen, ["toolyard-sdk", "toolyard-serve", "schemars", "serde", "tokio"]);
+    assert_eq!(seen, ["toolyard-sdk", "schemars", "serde", "tokio"]);
 }

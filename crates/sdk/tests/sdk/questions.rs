@@ -1,15 +1,13 @@
-//! Questions to the caller's side, and what is made of the answers.
+//! Questions to the client and their answers.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_sdk::hub::{ErrorKind, QuestionKind};
+use toolyard_sdk::question::{Question, QuestionKind, Root};
 use toolyard_sdk::testing::TestCaller;
-use toolyard_sdk::{
-    ClientCapabilities, Context, ElicitResult, Question, Root, Tool, ToolError, question, tool,
-};
+use toolyard_sdk::{ClientCapabilities, Context, ElicitResult, ErrorKind, Tool, ToolError, question, tool};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Person {
@@ -33,7 +31,7 @@ fn asked(question: &Question) -> (String, QuestionKind, Value) {
 }
 
 #[tokio::test]
-async fn a_form_is_asked_for_by_type_and_answered_by_type() {
+async fn a_form_is_derived_from_a_type_and_parsed_into_it() {
     let accepted = json!({"action": "accept", "content": {"name": "Ada", "age": 36}});
     let report = TestCaller::new().answer("person", accepted).call(greet(), json!({})).await;
     assert_eq!(report.text(), "Ada Some(36)");
@@ -53,7 +51,7 @@ async fn a_form_is_asked_for_by_type_and_answered_by_type() {
 }
 
 #[tokio::test]
-async fn saying_no_and_saying_nothing_are_answers_too() {
+async fn declining_and_canceling_are_answers() {
     for (action, text) in [("decline", "declined"), ("cancel", "cancelled")] {
         let report =
             TestCaller::new().answer("person", json!({"action": action})).call(greet(), json!({})).await;
@@ -62,7 +60,7 @@ async fn saying_no_and_saying_nothing_are_answers_too() {
 }
 
 #[tokio::test]
-async fn an_answer_that_makes_no_sense_is_asked_for_once_more() {
+async fn an_invalid_answer_is_requested_once_more() {
     let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
     let second =
         TestCaller::new().answer("person", 12345).answer("person", accepted).call(greet(), json!({})).await;
@@ -77,18 +75,18 @@ async fn an_answer_that_makes_no_sense_is_asked_for_once_more() {
     let error = never.outcome.unwrap_err();
     assert_eq!((error.kind(), never.questions.len()), (ErrorKind::InvalidArguments, 2));
     let reason = "invalid type: integer `7`, expected a string at line 1 column 9";
-    assert_eq!(error.message(), format!("the answer to person is not what was asked for: {reason}"));
+    assert_eq!(error.message(), format!("the answer to `person` does not match the question: {reason}"));
 }
 
 #[tokio::test]
-async fn a_caller_that_cannot_answer_is_not_asked() {
+async fn a_client_without_the_capability_is_not_asked() {
     let report = TestCaller::new().capabilities(ClientCapabilities::default()).call(greet(), json!({})).await;
     assert_eq!(report.error_kind(), Some(ErrorKind::ClientCannot));
     assert_eq!(report.questions.len(), 0);
 }
 
 #[tokio::test]
-async fn the_other_questions_have_the_parameters_of_the_protocol() {
+async fn every_question_has_the_parameters_of_the_protocol() {
     let tool = Tool::new("t", |ctx: Context| async move {
         let agreed = ctx.elicit_url("login", "Please log in", "https://example.com/login").await?;
         let text = ctx.sample_text("poem", "Write a poem", 50).await?;
@@ -128,7 +126,7 @@ async fn the_other_questions_have_the_parameters_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn several_questions_are_asked_at_once() {
+async fn several_questions_are_asked_together() {
     let tool = Tool::new("t", |ctx: Context| async move {
         let questions = vec![question::form::<Person>("person", "Who?")?, question::roots("places")];
         let answers = ctx.ask(questions).await?;

@@ -1,4 +1,4 @@
-//! The four shapes of functions and closures that can be tools.
+//! The four signatures of functions and closures that can be tools.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use toolyard_sdk::hub::{ErrorKind, Permissions};
-use toolyard_sdk::testing::{self, TestCaller};
-use toolyard_sdk::{ClientCapabilities, Context, LogLevel, Tool, ToolError, tool};
+use toolyard_sdk::call::Permissions;
+use toolyard_sdk::testing::{self, LogLine, TestCaller};
+use toolyard_sdk::{ClientCapabilities, Context, ErrorKind, LogLevel, Tool, ToolError, tool};
 
 #[derive(Deserialize, JsonSchema)]
 struct Name {
@@ -38,7 +38,7 @@ async fn both(params: Name, ctx: Context) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn functions_of_all_four_shapes_are_tools() {
+async fn functions_with_all_four_signatures_are_tools() {
     assert_eq!(testing::call(nothing(), json!({})).await.text(), "nothing");
     assert_eq!(testing::call(only_params(), json!({"name": "ada"})).await.text(), "ada");
     assert_eq!(testing::call(only_context(), json!({})).await.text(), "test");
@@ -48,7 +48,7 @@ async fn functions_of_all_four_shapes_are_tools() {
 }
 
 #[tokio::test]
-async fn closures_that_hold_state_are_tools() {
+async fn closures_with_state_are_tools() {
     let counter = Arc::new(AtomicU32::new(0));
     let counting = Arc::clone(&counter);
     let tool = Tool::new("count", move |params: Name, ctx: Context| {
@@ -68,7 +68,7 @@ async fn closures_that_hold_state_are_tools() {
 }
 
 #[tokio::test]
-async fn a_tool_knows_who_calls_and_how_long_it_has() {
+async fn a_tool_knows_its_caller_and_its_deadline() {
     let tool = Tool::new("who", |ctx: Context| async move {
         let Permissions::Only(held) = ctx.principal().permissions() else { return Ok("all".to_owned()) };
         let in_time = ctx.remaining().as_secs() > 0;
@@ -79,7 +79,7 @@ async fn a_tool_knows_who_calls_and_how_long_it_has() {
 }
 
 #[tokio::test]
-async fn what_a_cancelled_call_started_learns_of_it() {
+async fn a_task_of_a_canceled_call_is_notified() {
     let (begun, learned) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begin, learn) = (Arc::clone(&begun), Arc::clone(&learned));
     let tool = Tool::new("slow", move |ctx: Context| {
@@ -103,19 +103,16 @@ async fn what_a_cancelled_call_started_learns_of_it() {
 }
 
 #[tokio::test]
-async fn log_lines_below_the_level_of_the_caller_are_not_sent() {
+async fn log_messages_below_the_level_of_the_client_are_not_sent() {
     let tool = Tool::new("logs", |ctx: Context| async move {
         ctx.log(LogLevel::Debug, "fine");
         ctx.log_as("store", LogLevel::Error, json!({"full": true}));
         Ok(())
     });
-    let abilities =
+    let capabilities =
         ClientCapabilities { log_level: Some(LogLevel::Warning), ..ClientCapabilities::default() };
-    let report = TestCaller::new().capabilities(abilities).call(tool, json!({})).await;
-    let line = toolyard_sdk::hub::LogLine {
-        level: LogLevel::Error,
-        logger: Some("store".to_owned()),
-        data: json!({"full": true}),
-    };
+    let report = TestCaller::new().capabilities(capabilities).call(tool, json!({})).await;
+    let line =
+        LogLine { level: LogLevel::Error, logger: Some("store".to_owned()), data: json!({"full": true}) };
     assert_eq!(report.log, [line]);
 }

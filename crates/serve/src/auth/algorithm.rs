@@ -1,10 +1,11 @@
-//! The ways to sign a JWT that are known here. Those with a shared secret are not among them, so a token that was
-//! "signed" with a public key as if it were one cannot pass.
+//! The supported JWT signature algorithms. Algorithms with a shared secret are not supported, so a
+//! token that was "signed" with the public key as an HMAC secret is rejected.
 
 use std::str::FromStr;
 
 use ring::signature::{self, RsaParameters};
 
+/// A JWT signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
     Rs256,
@@ -58,9 +59,9 @@ impl Algorithm {
     }
 }
 
-/// This way to sign is not known.
+/// The name is not a supported signature algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("known are RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 and EdDSA")]
+#[error("expected one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, EdDSA")]
 pub struct UnknownAlgorithm;
 
 impl FromStr for Algorithm {

@@ -1,5 +1,5 @@
-//! Somebody who comes in once and stays: a socket. What let them in may expire, or be taken from the configuration, while
-//! they are here.
+//! Credentials of a long-lived connection. They can expire or be removed from the configuration
+//! while the connection is open.
 
 use toolyard_hub::Principal;
 
@@ -17,21 +17,20 @@ impl ConnectionCredentials {
         Self { policy, token }
     }
 
-    /// Whether anything but a token can say who this is.
+    /// Returns whether the connection still needs to send a token.
     pub(crate) fn needs_token(&self) -> bool {
         self.token.is_none() && matches!(self.policy, AuthPolicy::TokenStore(_))
     }
 
-    /// From now on this token says who it is.
     pub(crate) fn set_token(&mut self, token: String) {
         self.token = Some(token);
     }
 
-    /// Who it is at this moment.
+    /// Returns the principal that the credentials identify now.
     pub(crate) async fn authenticate(&self) -> Result<Principal, RejectionReason> {
         match (&self.policy, &self.token) {
             (AuthPolicy::Open(principal), _) => Ok(principal.clone()),
-            (AuthPolicy::TokenStore(keyring), Some(token)) => keyring.authenticate(token).await,
+            (AuthPolicy::TokenStore(store), Some(token)) => store.authenticate(token).await,
             (AuthPolicy::TokenStore(_), None) => Err(RejectionReason::TokenMissing),
         }
     }

@@ -1,5 +1,5 @@
-//! Entry points of the fuzz targets in `fuzz/`, and of the test that replays their corpus. Nothing else calls them. Each
-//! takes any bytes and panics if an invariant does not hold.
+//! Entry points of the fuzz targets in `fuzz/` and of the test that replays their corpus. Nothing
+//! else calls them. Each takes arbitrary bytes and panics if an invariant does not hold.
 #![allow(clippy::expect_used, reason = "a broken invariant is what the fuzzer looks for")]
 
 use std::collections::BTreeMap;
@@ -50,8 +50,8 @@ static JWT: LazyLock<Arc<JwtIssuer>> = LazyLock::new(|| {
     })
 });
 
-/// One door on a loopback address, and one on an address that others reach.
-static DOORS: LazyLock<[Arc<Authenticator>; 2]> = LazyLock::new(|| {
+/// One authenticator for a loopback address and one for an address that other machines can reach.
+static AUTHENTICATORS: LazyLock<[Arc<Authenticator>; 2]> = LazyLock::new(|| {
     [true, false].map(|loopback| {
         let principal = Principal::new("holder", Permissions::Only(Default::default()));
         let keys = BearerCredentials {
@@ -67,8 +67,9 @@ static DOORS: LazyLock<[Arc<Authenticator>; 2]> = LazyLock::new(|| {
     })
 });
 
-/// The head of a request: a path, then `Name: value` lines. A host or origin that passes is one that another reader of
-/// addresses also takes for a loopback or a configured one, and nobody comes in without the token.
+/// Checks the head of a request: a path, then `Name: value` lines. If a host or origin passes, a
+/// second parser must also see a loopback or configured name, and no request passes without the
+/// token.
 pub fn head(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let mut lines = text.split('\n');
@@ -84,37 +85,37 @@ pub fn head(bytes: &[u8]) {
         }
     }
     check_proxies(&headers);
-    for door in DOORS.iter() {
-        let seen = door.extract_credential(&headers, path).err();
-        if seen != Some(RejectionReason::Host) {
+    for authenticator in AUTHENTICATORS.iter() {
+        let rejection = authenticator.extract_credential(&headers, path).err();
+        if rejection != Some(RejectionReason::Host) {
             check_host(&headers);
-            if seen != Some(RejectionReason::Origin) {
+            if rejection != Some(RejectionReason::Origin) {
                 check_origin(&headers);
             }
         }
-        let admitted = door.authenticate(&headers, path).now_or_never();
-        match admitted.expect("nothing is waited for") {
+        let admitted = authenticator.authenticate(&headers, path).now_or_never();
+        match admitted.expect("completes without waiting") {
             Ok(Some(principal)) => {
-                let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-                let given = given.and_then(|given| given.split_at_checked("bearer ".len()));
+                let value = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+                let parts = value.and_then(|value| value.split_at_checked("bearer ".len()));
                 assert_eq!(
-                    given.map(|(_, token)| token),
+                    parts.map(|(_, token)| token),
                     Some(TOKEN.as_bytes()),
-                    "{} came in",
+                    "{} was admitted",
                     principal.id()
                 );
             }
-            Ok(None) => drop(door.metadata(&headers, path)),
-            Err(reason) => drop(door.reject(reason, &headers, path).into_response()),
+            Ok(None) => drop(authenticator.metadata(&headers, path)),
+            Err(reason) => drop(authenticator.reject(reason, &headers, path).into_response()),
         }
-        let _ = door.allowed_origin(&headers);
+        let _ = authenticator.allowed_origin(&headers);
         if cors::is_preflight(&Method::OPTIONS, &headers) {
             drop(cors::preflight_response(&headers));
         }
     }
 }
 
-/// The client that a proxy names is an address that one of its headers has, and never a trusted proxy.
+/// Checks that the client comes from a header of the request and is not a trusted proxy.
 fn check_proxies(headers: &HeaderMap) {
     let proxies: TrustedProxies = ["127.0.0.0/8", "10.0.0.0/8", "2001:db8::/32"]
         .into_iter()
@@ -123,16 +124,17 @@ fn check_proxies(headers: &HeaderMap) {
     let Some(client) = proxies.client(headers) else { return };
     assert!(!proxies.contains(client), "{client} is a trusted proxy");
     assert_eq!(client, client.to_canonical());
-    let named = |name: &str| {
+    let is_present = |name: &str| {
         headers.get_all(name).iter().any(|value| value.to_str().is_ok_and(|text| !text.is_empty()))
     };
-    assert!(named("x-forwarded-for") || named("forwarded"), "{client} is named by nobody");
+    assert!(is_present("x-forwarded-for") || is_present("forwarded"), "{client} is not in any header");
 }
 
 fn check_host(headers: &HeaderMap) {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    if let Ok(read) = host.parse::<Authority>() {
-        assert!(is_own_host(read.host(), HOST), "Host: {host} passes, and names {}", read.host());
+    if let Ok(authority) = host.parse::<Authority>() {
+        let is_own = is_own_host(authority.host(), HOST);
+        assert!(is_own, "Host: {host} passes, but names {}", authority.host());
     }
 }
 
@@ -140,10 +142,10 @@ fn check_origin(headers: &HeaderMap) {
     let Some(origin) = headers.get(header::ORIGIN) else { return };
     let origin = origin.to_str().unwrap_or_default();
     if let Some((_, rest)) = origin.split_once("://")
-        && let Ok(read) = rest.parse::<Authority>()
+        && let Ok(authority) = rest.parse::<Authority>()
     {
-        let ours = is_own_host(read.host(), "app.example");
-        assert!(ours, "Origin: {origin} passes, and names {}", read.host());
+        let is_own = is_own_host(authority.host(), "app.example");
+        assert!(is_own, "Origin: {origin} passes, but names {}", authority.host());
     }
 }
 
@@ -154,13 +156,13 @@ fn is_own_host(host: &str, configured: &str) -> bool {
         || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// JWTs. The first byte says what the rest is: a token as a client sends it, claims, a head and claims with a line break
-/// between them (both signed with the issuer's key), or a set of keys.
+/// Checks JWTs. The first byte selects what the rest is: a token as a client sends it, claims, a
+/// header and claims separated by a line break (both signed with the issuer's key), or a key set.
 pub fn jwt(bytes: &[u8]) {
     let Some((kind, bytes)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
     match kind % 4 {
-        // Without the key nobody can sign, so nothing may pass but what was signed here.
+        // The fuzzer does not have the key, so only tokens that were signed here may pass.
         0 => drop(verify_token(&text).map(|principal| check_principal(&principal))),
         1 => check_signed(r#"{"alg":"EdDSA","kid":"k"}"#, &text),
         2 => {
@@ -172,7 +174,7 @@ pub fn jwt(bytes: &[u8]) {
 }
 
 fn verify_token(token: &str) -> Option<Principal> {
-    JWT.verify(token).now_or_never().expect("nothing is waited for").ok()
+    JWT.verify(token).now_or_never().expect("completes without waiting").ok()
 }
 
 fn sign(head: &str, claims: &str) -> String {
@@ -185,7 +187,7 @@ fn check_signed(head: &str, claims: &str) {
     let Some(principal) = verify_token(&token) else { return };
     check_principal(&principal);
     let claims: Value = serde_json::from_str(claims).expect("claims that pass are JSON");
-    let head: Value = serde_json::from_str(head).expect("a head that passes is JSON");
+    let head: Value = serde_json::from_str(head).expect("a header that passes is JSON");
     assert_eq!((&head["alg"], &head["crit"]), (&json!("EdDSA"), &Value::Null));
     assert_eq!(claims["iss"], ISSUER);
     let audience = &claims["aud"];
@@ -193,7 +195,7 @@ fn check_signed(head: &str, claims: &str) {
     assert!(named, "{audience} passes");
     assert!(claims["exp"].is_number(), "{} passes", claims["exp"]);
     assert_eq!(claims["sub"].as_str().map(|sub| format!("jwt:{sub}")).as_deref(), Some(principal.id()));
-    // The same token with another signature is nobody's.
+    // The same token with a different signature must be rejected.
     let mut other = token.into_bytes();
     let last = other.len() - 10;
     other[last] = if other[last] == b'A' { b'B' } else { b'A' };
@@ -203,21 +205,22 @@ fn check_signed(head: &str, claims: &str) {
 fn check_principal(principal: &Principal) {
     let id = principal.id();
     assert!(id.starts_with("jwt:") && id.len() <= 300 && !id.contains(is_deceptive), "{id:?}");
-    // Only what the configuration maps a claim to is granted.
+    // The configuration maps claims to `read` only.
     match principal.permissions() {
-        Permissions::All => assert!(id.is_empty(), "{id:?} may do everything"),
+        Permissions::All => assert!(id.is_empty(), "{id:?} has all permissions"),
         Permissions::Only(held) => assert!(held.iter().all(|one| one == "read"), "{held:?}"),
     }
 }
 
-/// Keys of any shape are read or refused, and no token of another key passes with them.
+/// Checks that any key set is parsed or rejected, and that it never accepts a signature of another
+/// key.
 fn check_keys(text: &str) {
     let Ok(keys) = Jwks::parse(text) else { return };
     let own = URL_SAFE_NO_PAD.encode(KEY.public_key().as_ref());
     for algorithm in Algorithm::ALL {
         for kid in [None, Some("k")] {
-            let proven = keys.verify(kid, algorithm, b"signed", KEY.sign(b"signed").as_ref()).is_ok();
-            assert!(!proven || text.contains(&own), "a signature of another key passes");
+            let is_valid = keys.verify(kid, algorithm, b"signed", KEY.sign(b"signed").as_ref()).is_ok();
+            assert!(!is_valid || text.contains(&own), "a signature of another key passes");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The public keys of an issuer of JWTs: read once from a text, or fetched from an address when they
+//! The public keys of a JWT issuer (JWKS): parsed once from text, or fetched from a URL when they
 //! are needed.
 
 use std::fmt;
@@ -20,18 +20,18 @@ mod fetch;
 
 pub use fetch::JwksClient;
 
-/// More keys than that are nobody's.
+/// Maximum number of keys that are read from a key set.
 const MOST_KEYS: usize = 100;
-/// Keys are asked for again when they are older than this.
+/// Keys older than this are fetched again.
 const FRESH: Duration = Duration::from_secs(10 * 60);
-/// Where they cannot be had, the old ones are good for so long.
+/// How long cached keys stay valid if they cannot be fetched again.
 const GOOD: Duration = Duration::from_secs(24 * 60 * 60);
-/// However many tokens with unknown keys come in, the issuer is not asked more often than this.
+/// Minimum time between two fetches, however many tokens with unknown keys arrive.
 const BETWEEN: Duration = Duration::from_secs(30);
-/// The same where nothing is known yet.
+/// Minimum time between two fetches while no keys are cached.
 const BETWEEN_FIRST: Duration = Duration::from_secs(5);
 
-/// Public keys. Those of a kind that is not known are left out, symmetric ones among them.
+/// A set of public keys. Keys of unsupported types, including symmetric keys, are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Jwks {
     keys: Vec<Key>,
@@ -63,7 +63,7 @@ impl fmt::Debug for Material {
     }
 }
 
-/// Why a signature is not taken.
+/// Why a signature is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignatureError {
     NoSuchKey,
@@ -71,18 +71,18 @@ pub(super) enum SignatureError {
 }
 
 impl Jwks {
-    /// Reads a set of keys, RFC 7517.
+    /// Parses a JWK Set (RFC 7517).
     pub fn parse(text: &str) -> Result<Self, String> {
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
-        let listed = value["keys"].as_array().ok_or("it has no list `keys`")?;
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("invalid JSON: {error}"))?;
+        let listed = value["keys"].as_array().ok_or("missing array `keys`")?;
         let keys: Vec<Key> = listed.iter().take(MOST_KEYS).filter_map(Key::read).collect();
         if keys.is_empty() {
-            return Err("there is no public key in it that can be used".to_owned());
+            return Err("contains no supported public key".to_owned());
         }
         Ok(Self { keys })
     }
 
-    /// Whether the key of this name signed this text. Without a name there must be one key only that could have.
+    /// Verifies a signature with the key that has this ID. Without an ID, exactly one key must fit.
     pub(super) fn verify(
         &self,
         kid: Option<&str>,
@@ -130,7 +130,7 @@ impl Key {
         Some(Self { kid: text("kid").map(ToOwned::to_owned), algorithm, material })
     }
 
-    /// A key is used for nothing but what it is for, whatever a token says.
+    /// Returns whether the key may be used with this algorithm, whatever the token states.
     fn fits(&self, algorithm: Algorithm) -> bool {
         use Algorithm::{EdDsa, Es256, Es384, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
         let kind = matches!(
@@ -143,42 +143,46 @@ impl Key {
         kind && self.algorithm.is_none_or(|only| only == algorithm)
     }
 
-    fn verify(&self, algorithm: Algorithm, signed: &[u8], given: &[u8]) -> bool {
+    fn verify(&self, algorithm: Algorithm, signed: &[u8], signature_bytes: &[u8]) -> bool {
         match (&self.material, algorithm.rsa_parameters()) {
             (Material::Rsa { n, e }, Some(parameters)) => {
-                RsaPublicKeyComponents { n, e }.verify(parameters, signed, given).is_ok()
+                RsaPublicKeyComponents { n, e }.verify(parameters, signed, signature_bytes).is_ok()
             }
             (Material::Rsa { .. }, None) => false,
-            (Material::P256(point), _) => check(&signature::ECDSA_P256_SHA256_FIXED, point, signed, given),
-            (Material::P384(point), _) => check(&signature::ECDSA_P384_SHA384_FIXED, point, signed, given),
-            (Material::Ed25519(point), _) => check(&signature::ED25519, point, signed, given),
+            (Material::P256(point), _) => {
+                check(&signature::ECDSA_P256_SHA256_FIXED, point, signed, signature_bytes)
+            }
+            (Material::P384(point), _) => {
+                check(&signature::ECDSA_P384_SHA384_FIXED, point, signed, signature_bytes)
+            }
+            (Material::Ed25519(point), _) => check(&signature::ED25519, point, signed, signature_bytes),
         }
     }
 }
 
 fn check(
-    how: &'static dyn signature::VerificationAlgorithm,
+    algorithm: &'static dyn signature::VerificationAlgorithm,
     point: &[u8],
     signed: &[u8],
-    given: &[u8],
+    signature: &[u8],
 ) -> bool {
-    UnparsedPublicKey::new(how, point).verify(signed, given).is_ok()
+    UnparsedPublicKey::new(algorithm, point).verify(signed, signature).is_ok()
 }
 
-/// Asks the issuer for the text of its keys.
+/// Fetches the key set of an issuer as text.
 pub type JwksFetcher = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
-/// Where the keys come from.
+/// Where the keys of an issuer come from.
 pub enum KeySource {
     Fixed(Arc<Jwks>),
     Fetched(FetchedKeys),
 }
 
-/// Keys that are asked for when they are needed, kept, and asked for again.
+/// Keys that are fetched when they are first needed, cached, and refreshed.
 pub struct FetchedKeys {
     fetch: JwksFetcher,
     cached: ArcSwapOption<(Jwks, Instant)>,
-    /// When the issuer was last asked. Whoever asks holds this, so that nobody asks at the same time.
+    /// Time of the last fetch. The lock is held during a fetch, so that only one runs at a time.
     last_fetch: Mutex<Option<Instant>>,
 }
 
@@ -206,7 +210,8 @@ impl KeySource {
         Self::Fetched(FetchedKeys { fetch, cached: ArcSwapOption::empty(), last_fetch: Mutex::default() })
     }
 
-    /// The keys, with the one of this name among them if the issuer has it. Nothing if they cannot be had.
+    /// Returns the keys, including the one with this ID if the issuer has it. Returns `None` if the
+    /// keys cannot be fetched.
     pub(super) async fn keys(&self, kid: Option<&str>) -> Option<Arc<Jwks>> {
         match self {
             Self::Fixed(keys) => Some(Arc::clone(keys)),
@@ -217,23 +222,23 @@ impl KeySource {
 
 impl FetchedKeys {
     async fn keys(&self, kid: Option<&str>) -> Option<Arc<Jwks>> {
-        let fine =
+        let fresh =
             || self.cached.load_full().filter(|known| known.1.elapsed() < FRESH && known.0.has_key(kid));
-        if fine().is_none() {
-            let old =
+        if fresh().is_none() {
+            let usable =
                 self.cached.load_full().filter(|known| known.1.elapsed() < GOOD && known.0.has_key(kid));
-            let asked = match old {
-                // While somebody asks, old keys will do for the others.
+            let last_fetch = match usable {
+                // During a fetch, other callers use the cached keys.
                 Some(_) => self.last_fetch.try_lock().ok(),
                 None => Some(self.last_fetch.lock().await),
             };
-            // Somebody else may have asked meanwhile.
+            // Another caller may have fetched the keys while this one waited for the lock.
             let between = if self.cached.load().is_some() { BETWEEN } else { BETWEEN_FIRST };
-            if let Some(mut asked) = asked
-                && fine().is_none()
-                && asked.is_none_or(|at| at.elapsed() >= between)
+            if let Some(mut last_fetch) = last_fetch
+                && fresh().is_none()
+                && last_fetch.is_none_or(|at| at.elapsed() >= between)
             {
-                *asked = Some(Instant::now());
+                *last_fetch = Some(Instant::now());
                 self.refresh().await;
             }
         }
@@ -246,7 +251,7 @@ impl FetchedKeys {
     async fn refresh(&self) {
         match (self.fetch)().await.and_then(|text| Jwks::parse(&text)) {
             Ok(keys) => self.cached.store(Some(Arc::new((keys, Instant::now())))),
-            Err(error) => tracing::warn!(error, "the keys of the issuer of JWTs cannot be had"),
+            Err(error) => tracing::warn!(error, "cannot fetch the JWT issuer's keys"),
         }
     }
 }

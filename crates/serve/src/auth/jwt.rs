@@ -1,5 +1,5 @@
-//! JWTs: who somebody is, as an issuer that this yard trusts says it. The signature is checked before anything else in
-//! the token is believed.
+//! JWTs: callers identified by a trusted issuer. The signature is verified before any claim in the
+//! token is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -15,57 +15,55 @@ use super::algorithm::Algorithm;
 use super::jwks::{KeySource, SignatureError};
 use super::rejection::RejectionReason;
 
-/// Longer tokens are nobody's.
+/// Maximum length of a token.
 const LONGEST: usize = 16 * 1024;
-/// Clocks differ by so much.
+/// Tolerated clock skew.
 const LEEWAY: Duration = Duration::from_secs(60);
-/// A longer name is no name.
+/// Maximum length of the `sub` claim.
 const LONGEST_SUBJECT: usize = 256;
-/// Where an issuer says what its tokens are good for, unless the settings say otherwise.
+/// The claim that holds permissions by default.
 const SCOPE: &str = "scope";
 
-/// An issuer that this yard trusts, and what its word is worth.
+/// A trusted issuer and the permissions and limits of its callers.
 #[derive(Debug)]
 pub struct JwtIssuer {
     pub issuer: String,
-    /// A token must be for one of these.
+    /// Accepted audiences. A token must name one of them.
     pub audience: Vec<String>,
     pub algorithms: Vec<Algorithm>,
     pub keys: KeySource,
-    /// From claims, by their path, to their values, to permissions. Where this is empty, the words of `scope` are
-    /// permissions, except `*` and the privileged ones.
+    /// Permissions by claim path and claim value. If empty, the words of `scope` are permissions,
+    /// except `*` and the privileged ones.
     pub claims: BTreeMap<String, BTreeMap<String, Vec<String>>>,
     pub allowed: AllowList,
     pub bounds: ScopedLimits,
-    /// The address of this server as clients know it; the one that they came by where this is not said.
+    /// URL of this server as clients know it. Default: derived from the Host header of the request.
     pub resource: Option<String>,
 }
 
 impl JwtIssuer {
-    /// What clients may ask the issuer for.
+    /// Returns the scopes that clients may request from the issuer.
     pub(super) fn scopes(&self) -> Vec<&str> {
         self.claims.get(SCOPE).into_iter().flat_map(BTreeMap::keys).map(String::as_str).collect()
     }
 
-    /// Whom the token is about, with what they may do.
+    /// Verifies a token and returns its principal.
     pub(super) async fn verify(&self, token: &str) -> Result<Principal, RejectionReason> {
-        let read = UnverifiedJwt::parse(token).ok_or(RejectionReason::JwtMalformed)?;
-        if read.algorithm.eq_ignore_ascii_case("none") || read.signature.is_empty() {
+        let jwt = UnverifiedJwt::parse(token).ok_or(RejectionReason::JwtMalformed)?;
+        if jwt.algorithm.eq_ignore_ascii_case("none") || jwt.signature.is_empty() {
             return Err(RejectionReason::JwtUnsigned);
         }
-        let algorithm = read.algorithm.parse().map_err(|_| RejectionReason::JwtAlgorithm)?;
+        let algorithm = jwt.algorithm.parse().map_err(|_| RejectionReason::JwtAlgorithm)?;
         if !self.algorithms.contains(&algorithm) {
             return Err(RejectionReason::JwtAlgorithm);
         }
-        let kid = read.kid.as_deref();
+        let kid = jwt.kid.as_deref();
         let keys = self.keys.keys(kid).await.ok_or(RejectionReason::JwtKeysUnavailable)?;
-        keys.verify(kid, algorithm, read.signed.as_bytes(), &read.signature).map_err(|unproven| {
-            match unproven {
-                SignatureError::NoSuchKey => RejectionReason::JwtKeyUnknown,
-                SignatureError::Invalid => RejectionReason::JwtSignature,
-            }
+        keys.verify(kid, algorithm, jwt.signed.as_bytes(), &jwt.signature).map_err(|error| match error {
+            SignatureError::NoSuchKey => RejectionReason::JwtKeyUnknown,
+            SignatureError::Invalid => RejectionReason::JwtSignature,
         })?;
-        self.validate_claims(&read.claims)
+        self.validate_claims(&jwt.claims)
     }
 
     fn validate_claims(&self, claims: &Value) -> Result<Principal, RejectionReason> {
@@ -78,7 +76,7 @@ impl JwtIssuer {
             return Err(RejectionReason::JwtAudience);
         }
         match &claims["exp"] {
-            // A token that is good for ever cannot be taken back.
+            // A token without an expiry could never be revoked.
             Value::Null => return Err(RejectionReason::JwtExpired),
             expires if expires.as_f64().ok_or(RejectionReason::JwtMalformed)? + leeway <= now => {
                 return Err(RejectionReason::JwtExpired);
@@ -91,11 +89,12 @@ impl JwtIssuer {
             return Err(RejectionReason::JwtNotYetValid);
         }
         let subject = claims["sub"].as_str().unwrap_or_default();
-        // It names the principal in the audit, in logs and on screens, where one subject must not look like another.
+        // The subject names the principal in the audit log, in logs and on screens. One subject
+        // must not look like another there.
         if subject.is_empty() || subject.len() > LONGEST_SUBJECT || subject.contains(is_deceptive) {
             return Err(RejectionReason::JwtSubject);
         }
-        // No token of the configuration has a name with a colon, so the two are never taken for one another.
+        // Names of configured tokens cannot contain a colon, so the two kinds never collide.
         let principal = Principal::new(format!("jwt:{subject}"), self.permissions(claims));
         Ok(principal.with_allow_list(self.allowed.clone()).with_limits(self.bounds.clone()))
     }
@@ -103,24 +102,24 @@ impl JwtIssuer {
     fn permissions(&self, claims: &Value) -> Permissions {
         if self.claims.is_empty() {
             let scopes = claim_values(&claims[SCOPE], Spaces::Separate).into_iter();
-            // The issuer means its own things by these names; the configuration has to map them.
+            // These names may mean something else to the issuer, so they must be mapped explicitly.
             return permissions(scopes.filter(|name| name != "*" && !is_privileged(name)));
         }
         let granted = self.claims.iter().flat_map(|(path, by_value)| {
-            let words = claim_values(find_claim(claims, path), Spaces::Separate).into_iter();
-            words.filter_map(|word| by_value.get(&word)).flatten().cloned()
+            let values = claim_values(find_claim(claims, path), Spaces::Separate).into_iter();
+            values.filter_map(|value| by_value.get(&value)).flatten().cloned()
         });
         permissions(granted)
     }
 }
 
-/// A star among them stands for all.
+/// Collects a list of permissions. `*` in the list grants all permissions.
 pub fn permissions(list: impl IntoIterator<Item = String>) -> Permissions {
     let held: BTreeSet<String> = list.into_iter().collect();
     if held.contains("*") { Permissions::All } else { Permissions::Only(held) }
 }
 
-/// What a claim says, by its name, else by the way into objects that its dots describe.
+/// Returns the claim with this name, or else the value at this dotted path.
 fn find_claim<'a>(claims: &'a Value, path: &str) -> &'a Value {
     match claims.get(path) {
         Some(value) => value,
@@ -128,7 +127,7 @@ fn find_claim<'a>(claims: &'a Value, path: &str) -> &'a Value {
     }
 }
 
-/// Whether a text with spaces is one word or several.
+/// Whether spaces separate values or are part of one value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spaces {
     Literal,
@@ -146,7 +145,7 @@ fn claim_values(value: &Value, spaces: Spaces) -> Vec<String> {
     }
 }
 
-/// A token, taken apart and not believed yet.
+/// A parsed token whose signature is not verified yet.
 struct UnverifiedJwt<'a> {
     algorithm: String,
     kid: Option<String>,
@@ -167,7 +166,7 @@ impl<'a> UnverifiedJwt<'a> {
             serde_json::from_slice::<Value>(&bytes).ok().filter(Value::is_object)
         };
         let head = object(head)?;
-        // What must be understood, and is not: the token says itself that it must be refused.
+        // `crit` lists extensions that a recipient must support. Toolyard supports none.
         if !head["crit"].is_null() {
             return None;
         }

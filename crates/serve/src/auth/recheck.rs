@@ -1,5 +1,5 @@
-//! Answers that go on for long: whoever reads one must still be allowed to. The token is looked at again while the stream
-//! is open, as the control socket does.
+//! Repeated authentication of long-running response streams. The token is checked again while the
+//! stream is open, as on the control socket.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,26 +14,27 @@ use toolyard_hub::{BoxFuture, Principal};
 use super::credentials::ConnectionCredentials;
 use super::rejection::RejectionReason;
 
-/// How often a token is looked at again.
+/// Interval between two checks of a token.
 pub(crate) const RECHECK: Duration = Duration::from_secs(2);
 
-/// What a stream is for, and so what a change of permissions means for it.
+/// The purpose of a stream, which determines the effect of changed permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamKind {
-    /// It says what happens to whoever may see it: it ends when the permissions change, and the client opens it again.
+    /// Events, filtered by permissions. The stream ends when the permissions change, and the client
+    /// opens it again.
     Subscription,
-    /// It carries the answer to a call that was allowed when it began.
+    /// The result of a call that was allowed when it started.
     Call,
 }
 
 impl StreamKind {
     pub(super) fn from_request(method: &Method, headers: &HeaderMap) -> Self {
-        let listens = headers.get("mcp-method").is_some_and(|name| name == "subscriptions/listen");
-        if *method == Method::GET || listens { Self::Subscription } else { Self::Call }
+        let is_listen = headers.get("mcp-method").is_some_and(|name| name == "subscriptions/listen");
+        if *method == Method::GET || is_listen { Self::Subscription } else { Self::Call }
     }
 }
 
-/// A body that ends when its reader is not allowed to read it any more.
+/// A response body that ends when its reader is no longer authorized.
 pub(super) struct RecheckedBody {
     body: Body,
     credentials: ConnectionCredentials,
@@ -58,19 +59,23 @@ impl RecheckedBody {
     fn check(&mut self, cx: &mut Context<'_>) {
         loop {
             if let Some(checking) = &mut self.checking {
-                let Poll::Ready(known) = checking.as_mut().poll(cx) else { return };
+                let Poll::Ready(result) = checking.as_mut().poll(cx) else { return };
                 self.checking = None;
                 self.timer.as_mut().reset(Instant::now() + RECHECK);
-                self.over |= match known {
+                self.over |= match result {
                     Ok(principal) => {
                         self.kind == StreamKind::Subscription
                             && !principal.has_same_rights_as(&self.principal)
                     }
-                    // Not their fault, and they were let in before.
+                    // The caller did not cause this, and the token was valid before.
                     Err(RejectionReason::JwtKeysUnavailable) => false,
                     Err(reason) => {
                         let principal = self.principal.id();
-                        tracing::info!(principal, reason = reason.code(), "a stream ends with its token");
+                        tracing::info!(
+                            principal,
+                            reason = reason.code(),
+                            "closing a stream whose token is no longer valid"
+                        );
                         true
                     }
                 };
@@ -78,8 +83,8 @@ impl RecheckedBody {
             if self.over || self.timer.as_mut().poll(cx).is_pending() {
                 return;
             }
-            let visitor = self.credentials.clone();
-            self.checking = Some(Box::pin(async move { visitor.authenticate().await }));
+            let credentials = self.credentials.clone();
+            self.checking = Some(Box::pin(async move { credentials.authenticate().await }));
         }
     }
 }
@@ -96,7 +101,7 @@ impl HttpBody for RecheckedBody {
             self.check(cx);
         }
         if self.over {
-            // Whatever fed the stream learns that nobody reads it any more.
+            // Dropping the body tells its producer to stop.
             self.body = Body::empty();
             return Poll::Ready(None);
         }
@@ -126,44 +131,48 @@ mod tests {
         BearerCredentials { tokens: vec![BearerToken::new("secret", principal)], jwt: None }
     }
 
-    /// A stream that never ends by itself, and the keys that let its reader in.
+    /// Returns an endless stream and the token store that authenticates its reader.
     fn open(kind: StreamKind) -> (BearerTokenStore, Body) {
-        let keyring = BearerTokenStore::new(keys(holding(&["read"])));
-        let visitor =
-            ConnectionCredentials::new(AuthPolicy::TokenStore(keyring.clone()), Some("secret".to_owned()));
+        let store = BearerTokenStore::new(keys(holding(&["read"])));
+        let credentials =
+            ConnectionCredentials::new(AuthPolicy::TokenStore(store.clone()), Some("secret".to_owned()));
         let endless = stream::once(async { Ok::<_, Infallible>(Bytes::from("x")) }).chain(stream::pending());
-        let body = RecheckedBody::new(Body::from_stream(endless), visitor, holding(&["read"]), kind);
-        (keyring, Body::new(body))
+        let body = RecheckedBody::new(Body::from_stream(endless), credentials, holding(&["read"]), kind);
+        (store, Body::new(body))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_when_its_token_is_taken_away() {
         for kind in [StreamKind::Subscription, StreamKind::Call] {
-            let (keyring, mut body) = open(kind);
+            let (store, mut body) = open(kind);
             assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "x");
-            assert!(tokio::time::timeout(10 * RECHECK, body.frame()).await.is_err(), "it goes on");
-            keyring.replace(BearerCredentials::default());
-            let began = Instant::now();
+            assert!(
+                tokio::time::timeout(10 * RECHECK, body.frame()).await.is_err(),
+                "the stream must stay open"
+            );
+            store.replace(BearerCredentials::default());
+            let started = Instant::now();
             assert!(body.frame().await.is_none());
-            assert!(began.elapsed() <= RECHECK);
+            assert!(started.elapsed() <= RECHECK);
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_stream_ends_when_its_token_expires() {
-        let (keyring, mut body) = open(StreamKind::Call);
+        let (store, mut body) = open(StreamKind::Call);
         body.frame().await.unwrap().unwrap();
-        let over = BearerToken::new("secret", holding(&["read"])).with_expiry(toolyard_hub::Timestamp::now());
-        keyring.replace(BearerCredentials { tokens: vec![over], jwt: None });
+        let expired =
+            BearerToken::new("secret", holding(&["read"])).with_expiry(toolyard_hub::Timestamp::now());
+        store.replace(BearerCredentials { tokens: vec![expired], jwt: None });
         assert!(body.frame().await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn other_permissions_end_what_tells_of_the_yard_and_not_a_call() {
+    async fn changed_permissions_end_a_subscription_but_not_a_call() {
         for (kind, ends) in [(StreamKind::Subscription, true), (StreamKind::Call, false)] {
-            let (keyring, mut body) = open(kind);
+            let (store, mut body) = open(kind);
             body.frame().await.unwrap().unwrap();
-            keyring.replace(keys(holding(&["read", "write"])));
+            store.replace(keys(holding(&["read", "write"])));
             let ended = tokio::time::timeout(10 * RECHECK, body.frame()).await;
             assert_eq!(ended.is_ok_and(|frame| frame.is_none()), ends);
         }

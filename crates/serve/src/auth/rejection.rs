@@ -1,5 +1,5 @@
-//! Why somebody is not let in, in words that a program and a person can read. This is the one list of reasons; the
-//! table in docs/access.md repeats it.
+//! Authentication errors, with a code for programs and a text for people. This is the only list of
+//! reasons; the table in docs/concepts/access.md repeats it.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -26,9 +26,9 @@ pub(crate) enum RejectionReason {
     JwtIssuer,
     JwtAudience,
     JwtSubject,
-    /// Not the caller's fault: the keys of the issuer could not be had.
+    /// The issuer's keys could not be fetched, which the caller did not cause.
     JwtKeysUnavailable,
-    /// There are too many connections, of this client or at all.
+    /// Too many connections are open, either by this client or in total.
     Connections,
 }
 
@@ -64,28 +64,26 @@ impl RejectionReason {
 
     fn code_and_text(self) -> (&'static str, &'static str) {
         match self {
-            Self::Host => ("host_unknown", "this host name is not one of this server's"),
-            Self::Origin => ("origin_unknown", "pages of this origin may not use this server"),
-            Self::TokenMissing => ("token_missing", "a bearer token is needed"),
-            Self::TokenUnknown => ("token_unknown", "this bearer token is not known"),
-            Self::TokenExpired => ("token_expired", "this bearer token has expired"),
-            Self::JwtMalformed => ("jwt_malformed", "this bearer token is no JWT that can be read"),
-            Self::JwtUnsigned => ("jwt_unsigned", "this JWT is not signed"),
-            Self::JwtAlgorithm => ("jwt_algorithm", "this JWT is signed in a way that is not allowed here"),
-            Self::JwtKeyUnknown => {
-                ("jwt_key_unknown", "this JWT is signed with a key that the issuer does not have")
-            }
-            Self::JwtSignature => ("jwt_signature", "the signature of this JWT is wrong"),
-            Self::JwtExpired => ("jwt_expired", "this JWT has expired"),
-            Self::JwtNotYetValid => ("jwt_not_yet_valid", "this JWT is not valid yet"),
-            Self::JwtIssuer => ("jwt_issuer", "this JWT is from another issuer"),
-            Self::JwtAudience => ("jwt_audience", "this JWT is for another audience"),
-            Self::JwtSubject => ("jwt_subject", "this JWT does not say whom it is about"),
+            Self::Host => ("host_unknown", "the host name in the `Host` header is not allowed"),
+            Self::Origin => ("origin_unknown", "requests from pages of this origin are not allowed"),
+            Self::TokenMissing => ("token_missing", "a bearer token is required"),
+            Self::TokenUnknown => ("token_unknown", "the bearer token is unknown"),
+            Self::TokenExpired => ("token_expired", "the bearer token has expired"),
+            Self::JwtMalformed => ("jwt_malformed", "the bearer token is not a well-formed JWT"),
+            Self::JwtUnsigned => ("jwt_unsigned", "the JWT is not signed"),
+            Self::JwtAlgorithm => ("jwt_algorithm", "the signature algorithm of the JWT is not allowed"),
+            Self::JwtKeyUnknown => ("jwt_key_unknown", "the JWT is signed with a key unknown to the issuer"),
+            Self::JwtSignature => ("jwt_signature", "the signature of the JWT is invalid"),
+            Self::JwtExpired => ("jwt_expired", "the JWT has expired"),
+            Self::JwtNotYetValid => ("jwt_not_yet_valid", "the JWT is not valid yet"),
+            Self::JwtIssuer => ("jwt_issuer", "the JWT is from a different issuer"),
+            Self::JwtAudience => ("jwt_audience", "the JWT is for a different audience"),
+            Self::JwtSubject => ("jwt_subject", "the JWT has no valid `sub` claim"),
             Self::JwtKeysUnavailable => {
-                ("jwt_keys_unavailable", "the keys of the issuer cannot be had just now")
+                ("jwt_keys_unavailable", "the issuer's keys are currently unavailable")
             }
             Self::Connections => {
-                ("too_many_connections", "too many connections are open; only health checks are answered")
+                ("too_many_connections", "too many open connections; only health checks are answered")
             }
         }
     }
@@ -99,16 +97,16 @@ impl RejectionReason {
     }
 }
 
-/// Somebody who is not let in.
+/// A rejected request.
 #[derive(Debug)]
 pub(crate) struct AuthRejection {
     pub(crate) reason: RejectionReason,
-    /// Where an MCP client reads how to get a token, if that can be said.
+    /// URL of the metadata from which an MCP client learns how to get a token.
     pub(crate) metadata: Option<String>,
     pub(crate) format: ErrorFormat,
 }
 
-/// In which words the body is written.
+/// The protocol of an error body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorFormat {
     Mcp,
@@ -116,7 +114,7 @@ pub(crate) enum ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// Every address that ends in `/mcp` is one of MCP; everything else is for programs that speak REST.
+    /// Returns the format for a path: MCP for paths that end in `/mcp`, REST for all others.
     pub(crate) fn for_path(path: &str) -> Self {
         if path.ends_with("/mcp") { Self::Mcp } else { Self::Rest }
     }
@@ -163,7 +161,7 @@ impl AuthRejection {
             parts.push("error=\"invalid_token\"".to_owned());
             parts.push(format!("error_description=\"{}\"", self.reason.text()));
         }
-        parts.extend(self.metadata.as_ref().map(|address| format!("resource_metadata=\"{address}\"")));
+        parts.extend(self.metadata.as_ref().map(|url| format!("resource_metadata=\"{url}\"")));
         if parts.is_empty() { "Bearer".to_owned() } else { format!("Bearer {}", parts.join(", ")) }
     }
 }

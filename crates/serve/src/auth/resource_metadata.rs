@@ -1,4 +1,5 @@
-//! What an MCP client reads to find out who gives tokens for this server: protected-resource metadata, RFC 9728.
+//! Protected resource metadata (RFC 9728), from which an MCP client learns which authorization
+//! server issues tokens for this server.
 
 use axum::body::Body;
 use axum::http::{Response, header};
@@ -10,13 +11,13 @@ use super::rejection::ErrorFormat;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The address at which the metadata of the endpoint behind this path is.
+/// Returns the URL of the metadata of the endpoint at this path.
 pub(super) fn metadata_url(jwt: &JwtIssuer, host: &str, path: &str) -> String {
     let endpoint = if ErrorFormat::for_path(path) == ErrorFormat::Mcp { path } else { "" };
     format!("{}{WELL_KNOWN}{endpoint}", base(jwt, host))
 }
 
-/// The metadata, if this is the path of some: of the whole server, or of one endpoint of it.
+/// Returns the metadata at this path: that of the whole server or that of one endpoint.
 pub(super) fn metadata(jwt: &JwtIssuer, host: &str, path: &str) -> Option<Response<Body>> {
     let endpoint = path.strip_prefix(WELL_KNOWN)?;
     if !endpoint.is_empty() && ErrorFormat::for_path(endpoint) != ErrorFormat::Mcp {

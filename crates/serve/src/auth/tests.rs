@@ -1,4 +1,4 @@
-//! Who is let in, who is not, and what those are told.
+//! Which requests are admitted, which are rejected, and how.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response};
@@ -44,7 +44,7 @@ async fn only_the_right_token_opens() {
     let host = ("host", "127.0.0.1:8080");
     let known = Ok(Some("ada".to_owned()));
     assert_eq!(admit(&[host], "/mcp").await, Err(RejectionReason::TokenMissing));
-    for (given, expect) in [
+    for (authorization, expect) in [
         ("Basic secret", Err(RejectionReason::TokenMissing)),
         ("Bearer", Err(RejectionReason::TokenMissing)),
         ("", Err(RejectionReason::TokenMissing)),
@@ -57,10 +57,10 @@ async fn only_the_right_token_opens() {
         ("Bearer secret\t", Err(RejectionReason::TokenUnknown)),
         ("Bearer old", Err(RejectionReason::TokenExpired)),
         ("Bearer young", known),
-        // Without an issuer a token with dots in it is a token like any other.
+        // Without an issuer, a token with dots is an ordinary token.
         ("Bearer a.b.c", Err(RejectionReason::TokenUnknown)),
     ] {
-        assert_eq!(with_token(given).await, expect, "{given:?}");
+        assert_eq!(with_token(authorization).await, expect, "{authorization:?}");
     }
     assert_eq!(admit(&[host], "/health").await, Ok(None));
     assert_eq!(admit(&[host], "/health/x").await, Err(RejectionReason::TokenMissing));
@@ -68,28 +68,28 @@ async fn only_the_right_token_opens() {
 
 #[tokio::test]
 async fn rebound_names_and_foreign_pages_are_turned_away() {
-    let turned = async |list: &[(&'static str, &str)]| {
+    let is_rejected = async |list: &[(&'static str, &str)]| {
         matches!(admit(list, "/health").await, Err(RejectionReason::Host | RejectionReason::Origin))
     };
-    assert!(turned(&[("host", "evil.example")]).await);
-    assert!(turned(&[("host", "127.0.0.1.evil.example")]).await);
-    assert!(turned(&[]).await);
-    assert!(turned(&[("host", "localhost"), ("origin", "http://evil.example")]).await);
-    assert!(turned(&[("host", "localhost"), ("origin", "http://localhost.evil.example")]).await);
-    assert!(turned(&[("host", "localhost"), ("origin", "null")]).await);
-    assert!(!turned(&[("host", "[::1]:8080"), ("origin", "http://localhost:5173")]).await);
-    assert!(!turned(&[("host", "yard.example:443"), ("origin", "https://app.example")]).await);
+    assert!(is_rejected(&[("host", "evil.example")]).await);
+    assert!(is_rejected(&[("host", "127.0.0.1.evil.example")]).await);
+    assert!(is_rejected(&[]).await);
+    assert!(is_rejected(&[("host", "localhost"), ("origin", "http://evil.example")]).await);
+    assert!(is_rejected(&[("host", "localhost"), ("origin", "http://localhost.evil.example")]).await);
+    assert!(is_rejected(&[("host", "localhost"), ("origin", "null")]).await);
+    assert!(!is_rejected(&[("host", "[::1]:8080"), ("origin", "http://localhost:5173")]).await);
+    assert!(!is_rejected(&[("host", "yard.example:443"), ("origin", "https://app.example")]).await);
 }
 
-/// Whether a page of this origin is let in where nobody needs a token.
+/// Returns whether a page of this origin is admitted if no token is required.
 async fn without_auth(host: &str, origin: &str, path: &str) -> bool {
     let settings = ServeAuthSettings {
         auth: Auth::None(ada()),
         hosts: vec!["yard.example".to_owned()],
         origins: vec!["http://localhost:6274".to_owned()],
     };
-    let door = Authenticator::new(settings, true);
-    match door.authenticate(&headers(&[("host", host), ("origin", origin)]), path).await {
+    let authenticator = Authenticator::new(settings, true);
+    match authenticator.authenticate(&headers(&[("host", host), ("origin", origin)]), path).await {
         Ok(Some(_)) => true,
         Err(RejectionReason::Origin) => false,
         other => panic!("{other:?}"),
@@ -107,7 +107,7 @@ async fn without_auth_only_pages_of_the_own_origin_and_of_configured_ones_get_in
             ("localhost", "http://localhost", true),
             ("localhost:80", "http://localhost", true),
             ("localhost", "http://localhost:80", true),
-            // Named by the configuration.
+            // Listed in the configuration.
             ("127.0.0.1:8080", "http://localhost:6274", true),
             // Pages of other servers on this machine.
             ("127.0.0.1:8080", "http://127.0.0.1:3000", false),
@@ -144,18 +144,18 @@ async fn a_host_that_other_readers_would_take_for_another_is_turned_away() {
 }
 
 #[tokio::test]
-async fn keys_that_are_taken_off_the_ring_do_not_open_any_more() {
-    let keyring = BearerTokenStore::new(BearerCredentials {
+async fn tokens_removed_from_the_store_are_rejected() {
+    let store = BearerTokenStore::new(BearerCredentials {
         tokens: vec![BearerToken::new("first", ada())],
         jwt: None,
     });
-    assert_eq!(keyring.authenticate("first").await, Ok(ada()));
-    keyring.clone().replace(BearerCredentials { tokens: vec![BearerToken::new("second", ada())], jwt: None });
-    assert_eq!(keyring.authenticate("first").await, Err(RejectionReason::TokenUnknown));
-    assert_eq!(keyring.authenticate("second").await, Ok(ada()));
-    let over = BearerToken::new("third", ada()).with_expiry(Timestamp::now());
-    keyring.replace(BearerCredentials { tokens: vec![over], jwt: None });
-    assert_eq!(keyring.authenticate("third").await, Err(RejectionReason::TokenExpired));
+    assert_eq!(store.authenticate("first").await, Ok(ada()));
+    store.clone().replace(BearerCredentials { tokens: vec![BearerToken::new("second", ada())], jwt: None });
+    assert_eq!(store.authenticate("first").await, Err(RejectionReason::TokenUnknown));
+    assert_eq!(store.authenticate("second").await, Ok(ada()));
+    let expired = BearerToken::new("third", ada()).with_expiry(Timestamp::now());
+    store.replace(BearerCredentials { tokens: vec![expired], jwt: None });
+    assert_eq!(store.authenticate("third").await, Err(RejectionReason::TokenExpired));
 }
 
 async fn body(response: Response<Body>) -> String {
@@ -167,9 +167,9 @@ async fn body(response: Response<Body>) -> String {
 async fn every_reason_has_its_answer() {
     let mut table = String::new();
     for reason in RejectionReason::ALL {
-        let turned =
+        let rejection =
             AuthRejection { reason, metadata: Some("http://y/m".to_owned()), format: ErrorFormat::Mcp };
-        let response = turned.into_response();
+        let response = rejection.into_response();
         let header = |name| response.headers().get(name).map_or("-", |value| value.to_str().unwrap());
         writeln!(table, "{} {} {}", reason.code(), response.status().as_u16(), header("www-authenticate"))
             .unwrap();
@@ -185,7 +185,7 @@ async fn every_reason_has_its_answer() {
     let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
     assert_eq!(
         challenge,
-        r#"Bearer error="invalid_token", error_description="this bearer token has expired""#
+        r#"Bearer error="invalid_token", error_description="the bearer token has expired""#
     );
     let body: serde_json::Value = serde_json::from_str(&body(response).await).unwrap();
     assert_eq!(body["success"], false);
@@ -193,7 +193,7 @@ async fn every_reason_has_its_answer() {
         body["error"],
         serde_json::json!({
             "code": "AUTHENTICATION_ERROR",
-            "message": "this bearer token has expired",
+            "message": "the bearer token has expired",
             "details": {"reason": "token_expired"},
         })
     );
@@ -202,11 +202,12 @@ async fn every_reason_has_its_answer() {
 
 #[test]
 fn the_reasons_in_the_documentation_are_those_of_the_code() {
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/access.md")).unwrap();
-    let told: Vec<&str> = text
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/concepts/access.md"))
+        .unwrap();
+    let documented: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("| reason `")?.split_once('`'))
         .map(|(code, _)| code)
         .collect();
-    assert_eq!(told, RejectionReason::ALL.map(RejectionReason::code));
+    assert_eq!(documented, RejectionReason::ALL.map(RejectionReason::code));
 }

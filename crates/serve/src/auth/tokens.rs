@@ -1,5 +1,5 @@
-//! Every key that opens the door: tokens, of which only digests are kept, and the issuer of JWTs if there is one. The
-//! keys can be changed while the door is in use.
+//! The accepted credentials: digests of bearer tokens, and optionally a JWT issuer. They can be
+//! replaced while the server runs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use toolyard_hub::{Principal, Timestamp};
 use super::jwt::JwtIssuer;
 use super::rejection::RejectionReason;
 
-/// A token that opens the door. Only its digest is kept.
+/// A bearer token. Only its digest is stored.
 #[derive(Clone)]
 pub struct BearerToken {
     digest: [u8; 32],
@@ -24,12 +24,12 @@ impl BearerToken {
         Self::from_digest(Sha256::digest(secret.as_bytes()).into(), principal)
     }
 
-    /// A token of which only the SHA-256 is known.
+    /// Creates a token from its SHA-256 digest.
     pub fn from_digest(digest: [u8; 32], principal: Principal) -> Self {
         Self { digest, principal, expires: None }
     }
 
-    /// The same until this moment.
+    /// Makes the token expire at this time.
     #[must_use]
     pub fn with_expiry(mut self, expires: Timestamp) -> Self {
         self.expires = Some(expires);
@@ -43,17 +43,17 @@ impl std::fmt::Debug for BearerToken {
     }
 }
 
-/// The keys of one door. Clones are the same ring.
+/// The replaceable credentials of one server. Clones share the same state.
 #[derive(Debug, Clone, Default)]
 pub struct BearerTokenStore {
     keys: Arc<ArcSwap<BearerCredentials>>,
 }
 
-/// What hangs on a ring at one moment.
+/// The credentials that a store accepts at one time.
 #[derive(Debug, Clone, Default)]
 pub struct BearerCredentials {
     pub tokens: Vec<BearerToken>,
-    /// Who else vouches for callers, if anybody does.
+    /// An issuer whose JWTs are accepted in addition to the tokens.
     pub jwt: Option<Arc<JwtIssuer>>,
 }
 
@@ -62,7 +62,7 @@ impl BearerTokenStore {
         Self { keys: Arc::new(ArcSwap::from_pointee(keys)) }
     }
 
-    /// From now on these keys open the door, and no others.
+    /// Replaces all credentials.
     pub fn replace(&self, keys: BearerCredentials) {
         self.keys.store(Arc::new(keys));
     }
@@ -71,20 +71,21 @@ impl BearerTokenStore {
         self.keys.load().jwt.clone()
     }
 
-    /// Whose token this is. It is taken as it was sent: a space or a line end more is another token.
-    pub(super) async fn authenticate(&self, given: &str) -> Result<Principal, RejectionReason> {
+    /// Returns the principal of a token. The token is compared exactly as it was sent, including
+    /// spaces and line breaks.
+    pub(super) async fn authenticate(&self, secret: &str) -> Result<Principal, RejectionReason> {
         let keys = self.keys.load_full();
-        let digest: [u8; 32] = Sha256::digest(given.as_bytes()).into();
-        // Every token is compared, each in constant time: how long it takes tells nothing.
-        let found = keys.tokens.iter().fold(None, |found, token| {
-            if bool::from(token.digest.ct_eq(&digest)) { Some(token) } else { found }
+        let digest: [u8; 32] = Sha256::digest(secret.as_bytes()).into();
+        // Compares with every token, each in constant time, so that the duration reveals nothing.
+        let matching = keys.tokens.iter().fold(None, |matching, token| {
+            if bool::from(token.digest.ct_eq(&digest)) { Some(token) } else { matching }
         });
-        match (found, &keys.jwt) {
+        match (matching, &keys.jwt) {
             (Some(token), _) if token.expires.is_some_and(Timestamp::is_past) => {
                 Err(RejectionReason::TokenExpired)
             }
             (Some(token), _) => Ok(token.principal.clone()),
-            (None, Some(jwt)) if given.contains('.') => jwt.verify(given).await,
+            (None, Some(jwt)) if secret.contains('.') => jwt.verify(secret).await,
             (None, _) => Err(RejectionReason::TokenUnknown),
         }
     }

@@ -1,5 +1,5 @@
-//! Calls, reads, prompts and completions: from the words of the socket to a request for the hub, and what it says on the
-//! way back. Dropping one cancels it.
+//! Calls, reads, prompts and completions: translates the parameters into a request for the hub and
+//! forwards the updates of the call. Dropping the future cancels the call.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ struct Argument {
     value: String,
 }
 
-/// A call as it is asked for.
+/// A requested call.
 pub(super) struct SocketCall {
     target: CallTarget,
     timeout: Option<Duration>,
@@ -89,7 +89,7 @@ pub(super) struct SocketCall {
     detail: ResponseDetail,
 }
 
-/// What the response tells beside the result.
+/// Whether the response contains the execution or only the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ResponseDetail {
     Execution,
@@ -97,46 +97,46 @@ enum ResponseDetail {
 }
 
 impl From<CallParams> for SocketCall {
-    fn from(words: CallParams) -> Self {
+    fn from(params: CallParams) -> Self {
         Self {
-            timeout: words.timeout_ms.map(Duration::from_millis),
-            session_id: words.session_id,
-            question_kinds: words
+            timeout: params.timeout_ms.map(Duration::from_millis),
+            session_id: params.session_id,
+            question_kinds: params
                 .asks
                 .unwrap_or_else(|| vec![QuestionKindParam::ElicitForm, QuestionKindParam::ElicitUrl]),
-            ..Self::new(CallTarget::Tool { name: words.tool, arguments: words.arguments })
+            ..Self::new(CallTarget::Tool { name: params.tool, arguments: params.arguments })
         }
     }
 }
 
 impl From<ReadParams> for SocketCall {
-    fn from(words: ReadParams) -> Self {
+    fn from(params: ReadParams) -> Self {
         Self {
-            timeout: words.timeout_ms.map(Duration::from_millis),
-            reach: words.server_name.map_or(YardScope::All, |name| YardScope::Source(SourceName::new(name))),
-            ..Self::new(CallTarget::Resource { uri: words.uri })
+            timeout: params.timeout_ms.map(Duration::from_millis),
+            reach: params.server_name.map_or(YardScope::All, |name| YardScope::Source(SourceName::new(name))),
+            ..Self::new(CallTarget::Resource { uri: params.uri })
         }
     }
 }
 
 impl From<PromptParams> for SocketCall {
-    fn from(words: PromptParams) -> Self {
+    fn from(params: PromptParams) -> Self {
         Self {
-            timeout: words.timeout_ms.map(Duration::from_millis),
-            ..Self::new(CallTarget::Prompt { name: words.name, arguments: words.arguments })
+            timeout: params.timeout_ms.map(Duration::from_millis),
+            ..Self::new(CallTarget::Prompt { name: params.name, arguments: params.arguments })
         }
     }
 }
 
 impl From<CompleteParams> for SocketCall {
-    fn from(words: CompleteParams) -> Self {
-        let reference = match words.r#ref {
+    fn from(params: CompleteParams) -> Self {
+        let reference = match params.r#ref {
             Ref::Prompt { name } => CompletionReference::Prompt(name),
             Ref::Resource { uri } => CompletionReference::Template(uri),
         };
-        let Argument { name: argument, value } = words.argument;
-        let what = CallTarget::Completion { reference, argument, value, context: words.context };
-        Self { detail: ResponseDetail::Result, ..Self::new(what) }
+        let Argument { name: argument, value } = params.argument;
+        let target = CallTarget::Completion { reference, argument, value, context: params.context };
+        Self { detail: ResponseDetail::Result, ..Self::new(target) }
     }
 }
 
@@ -153,47 +153,48 @@ impl SocketCall {
     }
 }
 
-/// What a socket can be asked in some call; each call says for itself which of these it can be asked. Roots are not among
-/// them: they are of a session, not of a call, and a person has none.
+/// Returns the capabilities of a socket. Each call declares which of them apply to it. Roots are
+/// not included, because they belong to a session, not to a call, and a user of the socket has
+/// none.
 fn socket_capabilities() -> ClientCapabilities {
     ClientCapabilities { elicit_form: true, elicit_url: true, sample: true, roots: false, log_level: None }
 }
 
-/// Makes a call and stays with it; what it says meanwhile goes out at once.
+/// Executes a call and forwards its updates immediately.
 pub(super) async fn call(
     session: &ControlSession,
     id: &ControlRequestId,
-    wanted: SocketCall,
+    call: SocketCall,
     cancel: CancellationToken,
 ) -> Result<String, ControlError> {
-    let began = Instant::now();
+    let started = Instant::now();
     let execution =
         ExecutionId::generate().map_err(|error| ControlError::from_hub_error(&error.into(), ""))?;
     let longest = session.control.yard.limits().call_time;
-    let can = |kind| wanted.question_kinds.contains(&kind);
-    let abilities = ClientCapabilities {
-        elicit_form: can(QuestionKindParam::ElicitForm),
-        elicit_url: can(QuestionKindParam::ElicitUrl),
-        sample: can(QuestionKindParam::Sample),
-        roots: can(QuestionKindParam::Roots),
+    let supports = |kind| call.question_kinds.contains(&kind);
+    let capabilities = ClientCapabilities {
+        elicit_form: supports(QuestionKindParam::ElicitForm),
+        elicit_url: supports(QuestionKindParam::ElicitUrl),
+        sample: supports(QuestionKindParam::Sample),
+        roots: supports(QuestionKindParam::Roots),
         log_level: Some(LogLevel::Info),
     };
-    let (client, mut updates) = CallerChannel::new(abilities);
+    let (client, mut updates) = CallerChannel::new(capabilities);
     let request = CallRequest {
-        target: wanted.target,
+        target: call.target,
         tool: None,
         principal: session.principal(),
-        deadline: Deadline::after(wanted.timeout.map_or(longest, |timeout| timeout.min(longest))),
+        deadline: Deadline::after(call.timeout.map_or(longest, |timeout| timeout.min(longest))),
         cancel,
         priority: Priority::Normal,
         context: CallContext {
-            session_id: Some(wanted.session_id.map_or_else(|| session.id.clone(), Into::into)),
+            session_id: Some(call.session_id.map_or_else(|| session.id.clone(), Into::into)),
             client_session: Some(ClientSession::new(
                 session.id.clone(),
                 socket_capabilities(),
                 session.ended.clone(),
             )),
-            scope: wanted.reach,
+            scope: call.reach,
             front: Some(FrontName::Control),
             ..CallContext::default()
         },
@@ -204,24 +205,25 @@ pub(super) async fn call(
         details: None,
     };
     let mut calling = Box::pin(session.control.yard.call(request));
-    let answer = {
-        let passing = async {
+    let result = {
+        let forwarding = async {
             forward_updates(session, id, &mut updates).await;
             std::future::pending::<()>().await;
         };
-        // Side by side: a client that does not read holds up what is said, never the call's own clock.
+        // Runs concurrently: a client that does not read delays the updates, but not the deadline
+        // of the call.
         tokio::select! {
             biased;
-            answer = &mut calling => answer,
-            () = passing => Err(HubError::new(ErrorKind::Bug, "the call was lost")),
+            result = &mut calling => result,
+            () = forwarding => Err(HubError::new(ErrorKind::Bug, "the call ended without a result")),
         }
     };
     drop(calling);
-    // What was said before the end comes before the end.
+    // Forwards the remaining updates before the response.
     updates.close();
     forward_updates(session, id, &mut updates).await;
-    match answer {
-        Ok(outcome) => Ok(call_response(&outcome, execution, began.elapsed(), wanted.detail)),
+    match result {
+        Ok(outcome) => Ok(call_response(&outcome, execution, started.elapsed(), call.detail)),
         Err(error) => Err(ControlError::from_hub_error(&error, &render::execution(execution))),
     }
 }
@@ -230,10 +232,10 @@ fn call_response(
     outcome: &Outcome,
     execution: ExecutionId,
     duration: Duration,
-    told: ResponseDetail,
+    detail: ResponseDetail,
 ) -> String {
     let result = outcome.body.get();
-    match told {
+    match detail {
         ResponseDetail::Execution => format!(
             r#"{{"executionId":"{}","durationMs":{},"result":{result}}}"#,
             render::execution(execution),
@@ -243,7 +245,8 @@ fn call_response(
     }
 }
 
-/// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
+/// Forwards the updates of a call until the channel closes. Takes an update only if there is room
+/// for it.
 async fn forward_updates(
     session: &ControlSession,
     id: &ControlRequestId,
@@ -256,29 +259,29 @@ async fn forward_updates(
             CallerUpdate::Progress(progress) => ("progress", Value::Object(render::progress(&progress))),
             CallerUpdate::Chunk(chunk) => ("chunk", json!({"chunk": chunk})),
             CallerUpdate::Log(line) => {
-                let mut told = Map::from_iter([("level".to_owned(), json!(line.level))]);
+                let mut members = Map::from_iter([("level".to_owned(), json!(line.level))]);
                 if let Some(logger) = line.logger {
-                    told.insert("logger".to_owned(), logger.into());
+                    members.insert("logger".to_owned(), logger.into());
                 }
-                told.insert("data".to_owned(), line.data);
-                ("log", told.into())
+                members.insert("data".to_owned(), line.data);
+                ("log", members.into())
             }
-            CallerUpdate::Ask(ask) => {
-                let question = |question: &toolyard_hub::Question| {
-                    let mut told = Object::default();
-                    told.set("key", to_raw(&question.key));
-                    told.set("kind", to_raw(question_kind_name(question.kind)));
-                    told.set("params", question.params.clone());
-                    told
+            CallerUpdate::Ask(batch) => {
+                let render_question = |question: &toolyard_hub::Question| {
+                    let mut rendered = Object::default();
+                    rendered.set("key", to_raw(&question.key));
+                    rendered.set("kind", to_raw(question_kind_name(question.kind)));
+                    rendered.set("params", question.params.clone());
+                    rendered
                 };
-                let questions: Vec<Object> = ask.questions.iter().map(question).collect();
-                // Before the client hears of it: its answer may be quick.
-                session.running.add_questions(id, ask);
-                let asked = QuestionList { questions };
-                session.outbox.push(ControlRequestMessage { r#type: "ask", id, more: asked }.write());
+                let questions: Vec<Object> = batch.questions.iter().map(render_question).collect();
+                // Registered before they are sent, because the answer may arrive immediately.
+                session.running.add_questions(id, batch);
+                let more = QuestionList { questions };
+                session.outbox.push(ControlRequestMessage { r#type: "ask", id, more }.write());
                 continue;
             }
-            // Whoever is connected need not hang up.
+            // A connected client need not disconnect.
             CallerUpdate::Pause(_) => continue,
         };
         session.outbox.push(ControlRequestMessage { r#type, id, more }.write());

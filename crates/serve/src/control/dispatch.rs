@@ -1,5 +1,5 @@
-//! Where the requests of one socket are taken and carried out: what is quick at once, everything else in a task that ends
-//! with the socket. What each request means is next door.
+//! Dispatches the requests of one socket: quick requests immediately, all others in a task that
+//! ends with the socket. The sibling modules implement the requests.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolyard_hub::{ErrorKind, Permissions, Principal, Quota, QuotaCharge, SourceCommand as Told};
+use toolyard_hub::{ErrorKind, Permissions, Principal, Quota, QuotaCharge, SourceCommand};
 use toolyard_random::RandomError;
 
 use super::call::{CallParams, CompleteParams, PromptParams, ReadParams, SocketCall, call};
@@ -21,26 +21,26 @@ use super::request::{
 use super::subscription::Subscription;
 use super::{ControlFront, history};
 
-/// What the requests of one socket share.
+/// The state that the requests of one socket share.
 pub(super) struct ControlSession {
     pub(super) control: Arc<ControlFront>,
     pub(super) outbox: Outbox,
     pub(super) running: SocketRequests,
     pub(super) id: Arc<str>,
-    /// Cancelled when the socket is over.
+    /// Canceled when the socket is closed.
     pub(super) ended: CancellationToken,
     pub(super) headers: Vec<(String, String)>,
     principal: Mutex<Principal>,
 }
 
 impl ControlSession {
-    /// Has no permissions until the handshake sets the principal.
+    /// Creates a session without permissions. The handshake sets the principal.
     pub(super) fn new(
         control: Arc<ControlFront>,
         headers: Vec<(String, String)>,
         ended: CancellationToken,
     ) -> Result<Arc<Self>, RandomError> {
-        // Calls of one session may share a connection to a server, so no two sockets may have the same.
+        // Calls of one session may share a connection to a server, so the ID must be unique.
         let id = format!("control-{}", toolyard_random::hex_id()?).into();
         Ok(Arc::new(Self {
             control,
@@ -62,43 +62,43 @@ impl ControlSession {
     }
 }
 
-/// Takes a request: what is quick is answered at once, everything else gets a task.
+/// Answers a quick request immediately, and starts a task for any other.
 pub(super) fn dispatch(
     session: &Arc<ControlSession>,
     tasks: &mut JoinSet<()>,
     subscription: &mut Subscription,
-    order: ControlEnvelope,
+    envelope: ControlEnvelope,
 ) -> Result<(), RequestStartError> {
-    if let Some(answered) = handle_immediate(session, subscription, &order) {
-        let text = match answered {
-            Ok(body) => response(&order.id, &order.subtype, &body.to_string()),
-            Err(trouble) => error(&order.id, &order.subtype, &trouble),
+    if let Some(result) = handle_immediate(session, subscription, &envelope) {
+        let text = match result {
+            Ok(body) => response(&envelope.id, &envelope.subtype, &body.to_string()),
+            Err(failure) => error(&envelope.id, &envelope.subtype, &failure),
         };
         session.outbox.push(text);
         return Ok(());
     }
-    let cancel = match session.running.begin(&order.id) {
+    let cancel = match session.running.begin(&envelope.id) {
         Ok(cancel) => cancel,
         Err(RequestStartError::TooMany) => {
-            let trouble =
-                ControlError::new(ErrorKind::RateLimited, "too many requests of this socket are under way");
-            session.outbox.push(error(&order.id, &order.subtype, &trouble));
+            let failure =
+                ControlError::new(ErrorKind::RateLimited, "too many concurrent requests on this socket");
+            session.outbox.push(error(&envelope.id, &envelope.subtype, &failure));
             return Ok(());
         }
-        Err(same) => return Err(same),
+        Err(duplicate) => return Err(duplicate),
     };
     let session = Arc::clone(session);
     tasks.spawn(async move {
-        let answered = tokio::select! {
+        let result = tokio::select! {
             biased;
-            answered = handle_request(&session, &order, cancel.clone()) => answered,
-            () = wait_cancelled(&order, &cancel) => Err(ControlError::new(ErrorKind::Cancelled, "the request was cancelled")),
+            result = handle_request(&session, &envelope, cancel.clone()) => result,
+            () = wait_cancelled(&envelope, &cancel) => Err(ControlError::new(ErrorKind::Cancelled, "the request was canceled")),
         };
-        let (id, subtype) = (&order.id, order.subtype.as_str());
+        let (id, subtype) = (&envelope.id, envelope.subtype.as_str());
         session.outbox
-            .push_deferred(|| match answered.and_then(|body| body.render(&session)).and_then(|body| charge_body(&session, body)) {
+            .push_deferred(|| match result.and_then(|body| body.render(&session)).and_then(|body| charge_body(&session, body)) {
                 Ok((body, charge)) => (response(id, subtype, &body), Some(charge)),
-                Err(trouble) => (error(id, subtype, &trouble), None),
+                Err(failure) => (error(id, subtype, &failure), None),
             })
             .await;
         session.running.end(id);
@@ -106,15 +106,15 @@ pub(super) fn dispatch(
     Ok(())
 }
 
-/// A body that its reader is charged for until it is written.
+/// Charges the principal for a body until it is written.
 fn charge_body(session: &ControlSession, body: String) -> Result<(String, QuotaCharge), ControlError> {
     let charge = session.control.yard.charge(&session.principal(), Quota::Bytes, body.len());
     charge.map(|charge| (body, charge)).map_err(|error| ControlError::from_hub_error(&error, ""))
 }
 
-/// A call that is cancelled says so itself.
-async fn wait_cancelled(order: &ControlEnvelope, cancel: &CancellationToken) {
-    match order.request {
+/// Completes when a request is canceled. A canceled call reports that itself.
+async fn wait_cancelled(envelope: &ControlEnvelope, cancel: &CancellationToken) {
+    match envelope.request {
         Some(
             ControlRequest::Call | ControlRequest::Read | ControlRequest::Prompt | ControlRequest::Complete,
         ) => std::future::pending().await,
@@ -125,27 +125,27 @@ async fn wait_cancelled(order: &ControlEnvelope, cancel: &CancellationToken) {
 fn handle_immediate(
     session: &ControlSession,
     subscription: &mut Subscription,
-    order: &ControlEnvelope,
+    envelope: &ControlEnvelope,
 ) -> Option<Result<Value, ControlError>> {
-    Some(match order.request? {
-        ControlRequest::Cancel => order
+    Some(match envelope.request? {
+        ControlRequest::Cancel => envelope
             .params::<CancelParams>()
-            .map(|words| json!({"cancelled": session.running.cancel(&words.request)})),
-        ControlRequest::Answer => order
+            .map(|params| json!({"cancelled": session.running.cancel(&params.request)})),
+        ControlRequest::Answer => envelope
             .params::<AnswerParams>()
-            .and_then(|words| session.running.answer(&words.request, &words.answers))
+            .and_then(|params| session.running.answer(&params.request, &params.answers))
             .map(|()| json!({})),
-        ControlRequest::Subscribe => order.params::<SubscribeParams>().and_then(|words| {
-            subscription.add(&words.events, words.after, &session.control.journal, &session.principal())
+        ControlRequest::Subscribe => envelope.params::<SubscribeParams>().and_then(|params| {
+            subscription.add(&params.events, params.after, &session.control.journal, &session.principal())
         }),
-        ControlRequest::Unsubscribe => {
-            order.params::<UnsubscribeParams>().and_then(|words| subscription.remove(words.events.as_deref()))
-        }
+        ControlRequest::Unsubscribe => envelope
+            .params::<UnsubscribeParams>()
+            .and_then(|params| subscription.remove(params.events.as_deref())),
         _ => return None,
     })
 }
 
-/// The body of a response: made, or to be made when it is its turn, because it may be large.
+/// The body of a response. Large lists are rendered only when there is room for them.
 enum Body {
     Rendered(String),
     Servers,
@@ -169,77 +169,77 @@ impl Body {
 
 async fn handle_request(
     session: &ControlSession,
-    order: &ControlEnvelope,
+    envelope: &ControlEnvelope,
     cancel: CancellationToken,
 ) -> Result<Body, ControlError> {
     let control = &session.control;
     let principal = session.principal();
-    let Some(request) = order.request else {
-        return Err(ControlError::invalid(format!("there is no request {}", order.subtype)));
+    let Some(request) = envelope.request else {
+        return Err(ControlError::invalid(format!("unknown request {}", envelope.subtype)));
     };
     if request.is_list() {
         control.yard.admit_list(&principal).map_err(|error| ControlError::from_hub_error(&error, ""))?;
     }
-    let made = match request {
+    let body = match request {
         ControlRequest::Servers => {
-            order.params::<EmptyParams>()?;
+            envelope.params::<EmptyParams>()?;
             return Ok(Body::Servers);
         }
         ControlRequest::Tools => {
-            let words: ServerFilterParams = order.params()?;
+            let params: ServerFilterParams = envelope.params()?;
             control.yard.wait_for_startup(control.start_wait).await;
-            return Ok(Body::Tools(words.server_name));
+            return Ok(Body::Tools(params.server_name));
         }
         ControlRequest::Tool => {
-            let words: ToolNameParams = order.params()?;
+            let params: ToolNameParams = envelope.params()?;
             control.yard.wait_for_startup(control.start_wait).await;
-            control.tool(&principal, &words.tool)
+            control.tool(&principal, &params.tool)
         }
         ControlRequest::Prompts => {
-            let words: ServerFilterParams = order.params()?;
+            let params: ServerFilterParams = envelope.params()?;
             control.yard.wait_for_startup(control.start_wait).await;
-            return Ok(Body::Prompts(words.server_name));
+            return Ok(Body::Prompts(params.server_name));
         }
         ControlRequest::List => {
-            order.params::<EmptyParams>()?;
+            envelope.params::<EmptyParams>()?;
             control.yard.wait_for_startup(control.start_wait).await;
             return Ok(Body::List);
         }
         ControlRequest::Call => {
-            call(session, &order.id, SocketCall::from(order.params::<CallParams>()?), cancel).await
+            call(session, &envelope.id, SocketCall::from(envelope.params::<CallParams>()?), cancel).await
         }
         ControlRequest::Read => {
-            call(session, &order.id, SocketCall::from(order.params::<ReadParams>()?), cancel).await
+            call(session, &envelope.id, SocketCall::from(envelope.params::<ReadParams>()?), cancel).await
         }
         ControlRequest::Prompt => {
-            call(session, &order.id, SocketCall::from(order.params::<PromptParams>()?), cancel).await
+            call(session, &envelope.id, SocketCall::from(envelope.params::<PromptParams>()?), cancel).await
         }
         ControlRequest::Complete => {
-            call(session, &order.id, SocketCall::from(order.params::<CompleteParams>()?), cancel).await
+            call(session, &envelope.id, SocketCall::from(envelope.params::<CompleteParams>()?), cancel).await
         }
         ControlRequest::History => {
-            control.history(&principal, &order.params::<history::HistoryParams>()?).await
+            control.history(&principal, &envelope.params::<history::HistoryParams>()?).await
         }
-        ControlRequest::Transcript => control.transcript(&principal, &order.params::<TranscriptParams>()?),
-        ControlRequest::Stderr => control.stderr(&principal, &order.params::<ServerNameParams>()?),
+        ControlRequest::Transcript => control.transcript(&principal, &envelope.params::<TranscriptParams>()?),
+        ControlRequest::Stderr => control.stderr(&principal, &envelope.params::<ServerNameParams>()?),
         ControlRequest::Reconnect => {
-            control.manage(&principal, &order.params::<ServerNameParams>()?, Told::Reconnect)
+            control.manage(&principal, &envelope.params::<ServerNameParams>()?, SourceCommand::Reconnect)
         }
         ControlRequest::Enable => {
-            control.manage(&principal, &order.params::<ServerNameParams>()?, Told::Enable)
+            control.manage(&principal, &envelope.params::<ServerNameParams>()?, SourceCommand::Enable)
         }
         ControlRequest::Disable => {
-            control.manage(&principal, &order.params::<ServerNameParams>()?, Told::Disable)
+            control.manage(&principal, &envelope.params::<ServerNameParams>()?, SourceCommand::Disable)
         }
-        ControlRequest::LogIn => control.log_in(&principal, &order.params::<ServerNameParams>()?).await,
-        // The socket itself and `quick` answer these.
+        ControlRequest::LogIn => control.log_in(&principal, &envelope.params::<ServerNameParams>()?).await,
+        // The socket itself and `handle_immediate` answer these.
         ControlRequest::Hello
         | ControlRequest::Cancel
         | ControlRequest::Answer
         | ControlRequest::Subscribe
         | ControlRequest::Unsubscribe => {
-            Err(ControlError::invalid(format!("{} comes too late", order.subtype)))
+            Err(ControlError::invalid(format!("unexpected request {}", envelope.subtype)))
         }
     };
-    made.map(Body::Rendered)
+    body.map(Body::Rendered)
 }

@@ -1,4 +1,4 @@
-//! Why a request has no response, in the words of the control socket: the codes are those of REST.
+//! Errors of the control socket. The codes are those of the REST API.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use toolyard_hub::{ErrorKind, HistoryError, HubError, LoginError, ManageError, R
 
 use crate::rest::RestError;
 
-/// What went wrong, as the client is told.
+/// An error as it is sent to the client.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct ControlError {
     code: &'static str,
@@ -24,12 +24,12 @@ impl ControlError {
         Self::from(RestError::from_kind(kind, message))
     }
 
-    /// The request itself is wrong.
+    /// Returns the error for an invalid request.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArguments, message)
     }
 
-    /// One member of it is.
+    /// Returns the error for an invalid member of a request.
     pub(super) fn invalid_at(member: &str, reason: &str) -> Self {
         Self::from(RestError::invalid_at(&format!("/{member}"), reason, Value::Null))
     }
@@ -40,13 +40,13 @@ impl ControlError {
         self
     }
 
-    /// There is no source of this name.
+    /// Returns the error for an unknown server.
     pub(super) fn unknown_server(name: &str, nearest: Option<&str>) -> Self {
-        let trouble = Self { code: "NOT_FOUND", ..Self::invalid(format!("there is no server {name}")) };
-        nearest.into_iter().fold(trouble, |trouble, near| trouble.suggest(format!("did you mean {near}?")))
+        let error = Self { code: "NOT_FOUND", ..Self::invalid(format!("unknown server `{name}`")) };
+        nearest.into_iter().fold(error, |error, near| error.suggest(format!("did you mean `{near}`?")))
     }
 
-    /// An error of the hub about this call.
+    /// Converts an error of the hub.
     pub(super) fn from_hub_error(error: &HubError, execution: &str) -> Self {
         Self::from(RestError::from_hub_error(error, execution))
     }
@@ -54,7 +54,7 @@ impl ControlError {
 
 impl From<RestError> for ControlError {
     fn from(failure: RestError) -> Self {
-        // Here the suggestion has a place of its own.
+        // On the control socket the suggestion is a separate member.
         let mut details =
             failure.details.as_deref().and_then(|raw| Object::parse(raw).ok()).unwrap_or_default();
         let suggestion = details.remove("suggestion").and_then(|raw| serde_json::from_str(raw.get()).ok());
@@ -85,8 +85,8 @@ impl From<LoginError> for ControlError {
             LoginError::Manage(error) => error.into(),
             LoginError::NothingToDo(_) => Self::invalid(error.to_string()),
             LoginError::Failed { message, suggestion } => {
-                let trouble = Self::new(ErrorKind::CannotConnect, message);
-                suggestion.into_iter().fold(trouble, |trouble, suggestion| trouble.suggest(suggestion))
+                let error = Self::new(ErrorKind::CannotConnect, message);
+                suggestion.into_iter().fold(error, |error, suggestion| error.suggest(suggestion))
             }
         }
     }
@@ -94,13 +94,13 @@ impl From<LoginError> for ControlError {
 
 impl From<HistoryError> for ControlError {
     fn from(error: HistoryError) -> Self {
-        tracing::error!(%error, "past calls were asked for");
-        Self::new(ErrorKind::Bug, "the history cannot be read")
+        tracing::error!(%error, "cannot read the call history");
+        Self::new(ErrorKind::Bug, "the call history cannot be read")
     }
 }
 
-/// What was tried needs a permission.
+/// Returns the error for a missing permission.
 pub(super) fn missing_permission(permission: &str) -> ControlError {
-    let trouble = ControlError::new(ErrorKind::Forbidden, missing_message("this", permission));
-    ControlError { details: Some(toolyard_hub::json::to_raw(&json!({"permission": permission}))), ..trouble }
+    let error = ControlError::new(ErrorKind::Forbidden, missing_message("this", permission));
+    ControlError { details: Some(toolyard_hub::json::to_raw(&json!({"permission": permission}))), ..error }
 }

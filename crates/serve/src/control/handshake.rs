@@ -1,5 +1,6 @@
-//! From an HTTP request to a WebSocket. Until it is known who is on the other side, at most [`MOST_UNWELCOME`] bytes are
-//! read: tungstenite sees them only once they hold a whole message, because its limits cannot be raised later.
+//! The WebSocket handshake. Before authentication, at most [`MOST_UNAUTHENTICATED_BYTES`] bytes are
+//! read from a client. They are passed to tungstenite only once they contain a whole message,
+//! because its limits cannot be raised later.
 
 use std::io::Cursor;
 
@@ -17,34 +18,36 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::PROTOCOL;
 use super::outbox::CloseReason;
 
-/// How many bytes are read of a client before it has said who it is, frame headers and pings included.
-pub(super) const MOST_UNWELCOME: usize = 4 * 1024;
-/// How much is read at once. Tungstenite fills that much with zeros before every read, and reads 128 KiB by default, which took
-/// three quarters of the instructions of a call.
+/// Maximum number of bytes read from a client before authentication, including frame headers and
+/// pings.
+pub(super) const MOST_UNAUTHENTICATED_BYTES: usize = 4 * 1024;
+/// Size of the read buffer. Tungstenite fills the buffer with zeros before every read. With the
+/// default of 128 KiB, this took three quarters of the instructions of a call.
 const READ_BUFFER: usize = 8 * 1024;
 
 pub(super) type ControlStream = WebSocketStream<TokioIo<Upgraded>>;
 
-/// The answer that turns a connection into a WebSocket, where the client offers our protocol or none at all.
+/// Builds the response that upgrades the connection. It selects our subprotocol if the client
+/// offers it.
 pub(super) fn switch_protocols(headers: &HeaderMap) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let answer = response.headers_mut();
-    answer.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
-    answer.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    let response_headers = response.headers_mut();
+    response_headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    response_headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     let accept = headers.get(header::SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes()));
     if let Some(Ok(accept)) = accept.map(|accept| HeaderValue::from_str(&accept)) {
-        answer.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+        response_headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
     }
     let offered = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     if offered.any(|name| name.trim() == PROTOCOL) {
-        answer.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
+        response_headers.insert(header::SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(PROTOCOL));
     }
     response
 }
 
-/// A socket of a known principal, with what was read of it before.
+/// Opens the socket of an authenticated client, starting with the bytes that were read before.
 pub(super) async fn accept(io: TokioIo<Upgraded>, read: Vec<u8>, longest: usize) -> ControlStream {
     let config = WebSocketConfig::default()
         .read_buffer_size(READ_BUFFER)
@@ -53,43 +56,44 @@ pub(super) async fn accept(io: TokioIo<Upgraded>, read: Vec<u8>, longest: usize)
     WebSocketStream::from_partially_read(io, read, Role::Server, Some(config)).await
 }
 
-/// A socket that is only told why it is closed.
+/// Opens a socket only to send the close reason.
 pub(super) async fn reject(io: TokioIo<Upgraded>) -> ControlStream {
     let config = WebSocketConfig::default()
-        .read_buffer_size(MOST_UNWELCOME)
-        .max_message_size(Some(MOST_UNWELCOME))
-        .max_frame_size(Some(MOST_UNWELCOME));
+        .read_buffer_size(MOST_UNAUTHENTICATED_BYTES)
+        .max_message_size(Some(MOST_UNAUTHENTICATED_BYTES))
+        .max_frame_size(Some(MOST_UNAUTHENTICATED_BYTES));
     WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await
 }
 
-/// Reads until there is one whole message, or the client's goodbye, and not a byte beyond the limit.
+/// Reads until there is one whole message or a close frame, and never beyond the limit.
 pub(super) async fn read_first_message(io: &mut (impl AsyncRead + Unpin)) -> Result<Vec<u8>, CloseReason> {
     let mut read = Vec::with_capacity(512);
     loop {
         if holds_message(&read)? {
             return Ok(read);
         }
-        let room = MOST_UNWELCOME - read.len();
+        let room = MOST_UNAUTHENTICATED_BYTES - read.len();
         if room == 0 {
             return Err(CloseReason::TooLarge);
         }
-        let some =
+        let count =
             (&mut *io).take(room as u64).read_buf(&mut read).await.map_err(|_| CloseReason::PeerClosed)?;
-        if some == 0 {
+        if count == 0 {
             return Err(CloseReason::PeerClosed);
         }
     }
 }
 
-/// Whether these bytes hold a message to its end. What announces more than the limit is refused before it is sent.
+/// Returns whether the bytes contain a whole message. A frame whose header announces more than the
+/// limit is rejected before its payload arrives.
 fn holds_message(bytes: &[u8]) -> Result<bool, CloseReason> {
     let mut cursor = Cursor::new(bytes);
     loop {
         let header = FrameHeader::parse(&mut cursor)
-            .map_err(|_| CloseReason::InvalidMessage("that is no WebSocket"))?;
+            .map_err(|_| CloseReason::InvalidMessage("invalid WebSocket frame"))?;
         let Some((header, length)) = header else { return Ok(false) };
         let end = cursor.position().saturating_add(length);
-        if end > MOST_UNWELCOME as u64 {
+        if end > MOST_UNAUTHENTICATED_BYTES as u64 {
             return Err(CloseReason::TooLarge);
         }
         if end > bytes.len() as u64 {
@@ -98,7 +102,7 @@ fn holds_message(bytes: &[u8]) -> Result<bool, CloseReason> {
         match header.opcode {
             OpCode::Control(Control::Close) => return Ok(true),
             OpCode::Data(Data::Text | Data::Binary | Data::Continue) if header.is_final => return Ok(true),
-            // The rest is yet to come, or this was a ping.
+            // The message continues in another frame, or this is a ping.
             OpCode::Data(_) | OpCode::Control(_) => cursor.set_position(end),
         }
     }
@@ -108,9 +112,9 @@ fn holds_message(bytes: &[u8]) -> Result<bool, CloseReason> {
 mod tests {
     use tokio::io::AsyncWriteExt;
 
-    use super::{CloseReason, MOST_UNWELCOME, read_first_message};
+    use super::{CloseReason, MOST_UNAUTHENTICATED_BYTES, read_first_message};
 
-    /// A frame as a client sends it, masked with zeros.
+    /// Returns a frame as a client sends it, masked with zeros.
     fn frame(first: u8, announced: u64, payload: &[u8]) -> Vec<u8> {
         let mut bytes = vec![first];
         match announced {
@@ -129,9 +133,9 @@ mod tests {
         bytes
     }
 
-    async fn read(sent: &[u8]) -> Result<Vec<u8>, CloseReason> {
+    async fn read(bytes: &[u8]) -> Result<Vec<u8>, CloseReason> {
         let (mut client, mut server) = tokio::io::duplex(64 * 1024);
-        client.write_all(sent).await.unwrap();
+        client.write_all(bytes).await.unwrap();
         drop(client);
         read_first_message(&mut server).await
     }
@@ -146,7 +150,7 @@ mod tests {
     #[tokio::test]
     async fn continuation_frames_and_pings_count_towards_the_same_limit() {
         let mut parts = frame(0x01, 100, &[b'a'; 100]);
-        while parts.len() < 3 * MOST_UNWELCOME {
+        while parts.len() < 3 * MOST_UNAUTHENTICATED_BYTES {
             parts.extend(frame(0x00, 100, &[b'a'; 100]));
         }
         assert_eq!(read(&parts).await, Err(CloseReason::TooLarge));
@@ -159,17 +163,18 @@ mod tests {
         let (mut client, mut server) = tokio::io::duplex(64 * 1024);
         client.write_all(&frame(0x01, 60_000, &[b'a'; 60_000])).await.unwrap();
         assert_eq!(read_first_message(&mut server).await, Err(CloseReason::TooLarge));
-        // A hello with something right behind it.
+        // A message followed immediately by another one.
         let mut hello = frame(0x89, 2, b"hi");
         hello.extend(frame(0x01, 3, b"hel"));
         hello.extend(frame(0x80, 2, b"lo"));
         hello.extend(frame(0x81, 4, b"more"));
         assert_eq!(read(&hello).await.unwrap(), hello);
         assert_eq!(read(&hello[..20]).await, Err(CloseReason::PeerClosed));
-        let goodbye = frame(0x88, 0, b"");
-        assert_eq!(read(&goodbye).await.unwrap(), goodbye);
+        let close = frame(0x88, 0, b"");
+        assert_eq!(read(&close).await.unwrap(), close);
         assert!(matches!(read(&[0x83, 0x80, 0, 0, 0, 0]).await, Err(CloseReason::InvalidMessage(_))));
-        let full = frame(0x81, MOST_UNWELCOME as u64 - 8, &[b'a'; MOST_UNWELCOME - 8]);
-        assert_eq!(read(&full).await.unwrap().len(), MOST_UNWELCOME);
+        let full =
+            frame(0x81, MOST_UNAUTHENTICATED_BYTES as u64 - 8, &[b'a'; MOST_UNAUTHENTICATED_BYTES - 8]);
+        assert_eq!(read(&full).await.unwrap().len(), MOST_UNAUTHENTICATED_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! `mcp_history`: calls that are under way, and those that are over, as far back as they are known.
+//! `mcp_history`: running and past calls, as far back as they are recorded.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -24,8 +24,8 @@ pub(super) struct HistoryParams {
     text: Option<String>,
 }
 
-fn status<'de, D: Deserializer<'de>>(said: D) -> Result<Option<CallStatus>, D::Error> {
-    let Some(word) = Option::<String>::deserialize(said)? else { return Ok(None) };
+fn status<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<CallStatus>, D::Error> {
+    let Some(word) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     let unknown = || {
         let all = CallStatus::ALL.map(CallStatus::as_str).join(", ");
         D::Error::custom(format!("status must be one of: {all}"))
@@ -37,50 +37,50 @@ impl ControlFront {
     pub(super) async fn history(
         &self,
         principal: &Principal,
-        wanted: &HistoryParams,
+        params: &HistoryParams,
     ) -> Result<String, ControlError> {
-        let limit = wanted.limit.unwrap_or(USUAL);
+        let limit = params.limit.unwrap_or(USUAL);
         if !(1..=MOST).contains(&limit) {
             return Err(ControlError::invalid_at("limit", "must be between 1 and 500"));
         }
-        if wanted.text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT) {
+        if params.text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TEXT) {
             return Err(ControlError::invalid_at("text", "must be at most 200 characters"));
         }
-        let after = wanted.cursor.as_deref().map(str::parse::<HistoryCursor>).transpose();
+        let after = params.cursor.as_deref().map(str::parse::<HistoryCursor>).transpose();
         let after = after.map_err(|error| ControlError::invalid_at("cursor", &error.to_string()))?;
         let history = self.yard.history();
         self.journal.flush().await;
         let visibility = self.yard.visibility(principal);
-        let seen = self.journal.calls();
-        let seen = seen.iter().filter(|call| {
-            // What is over and kept is told by who keeps it.
+        let journal_calls = self.journal.calls();
+        let matching = journal_calls.iter().filter(|call| {
+            // If there is a history, it reports the finished calls.
             (call.end.is_none() || history.is_none())
                 && visibility.sees_call(&call.as_recorded_call())
-                && wanted.fits(call, after)
+                && params.fits(call, after)
         });
-        let mut found: Vec<(HistoryCursor, Value)> = seen
+        let mut calls_by_cursor: Vec<(HistoryCursor, Value)> = matching
             .map(|call| (HistoryCursor::new(call.record.accepted_at, call.record.id), render::call(call)))
             .collect();
-        let running: Vec<ExecutionId> = found.iter().map(|(mark, _)| mark.id).collect();
-        if let (Some(history), true) = (history, wanted.status != Some(CallStatus::Running)) {
+        let running: Vec<ExecutionId> = calls_by_cursor.iter().map(|(cursor, _)| cursor.id).collect();
+        if let (Some(history), true) = (history, params.status != Some(CallStatus::Running)) {
             let query = HistoryQuery {
                 limit: limit + running.len() + 1,
                 after,
-                subject: wanted.tool.clone(),
-                status: wanted.status,
-                text: wanted.text.as_deref().map(str::to_ascii_lowercase),
+                subject: params.tool.clone(),
+                status: params.status,
+                text: params.text.as_deref().map(str::to_ascii_lowercase),
                 ..HistoryQuery::default()
             };
             let past = visibility.recent_calls(&**history, query).await?;
-            // One may have ended between the two looks.
+            // A running call may have ended between the two queries.
             let past = past.iter().filter(|call| !running.contains(&call.id));
-            found.extend(past.map(|call| (call.cursor(), render::past_call(call))));
+            calls_by_cursor.extend(past.map(|call| (call.cursor(), render::past_call(call))));
         }
-        found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| more).map(|(mark, _)| mark.to_string());
-        let calls: Vec<Value> = found.into_iter().map(|(_, call)| call).collect();
+        calls_by_cursor.sort_by_key(|(cursor, _)| std::cmp::Reverse(*cursor));
+        let more = calls_by_cursor.len() > limit;
+        calls_by_cursor.truncate(limit);
+        let next = calls_by_cursor.last().filter(|_| more).map(|(cursor, _)| cursor.to_string());
+        let calls: Vec<Value> = calls_by_cursor.into_iter().map(|(_, call)| call).collect();
         let mut response = json!({"calls": calls});
         if let Some(next) = next {
             response["nextCursor"] = next.into();
@@ -93,14 +93,14 @@ impl HistoryParams {
     fn fits(&self, call: &JournalCall, after: Option<HistoryCursor>) -> bool {
         let contains = |text: &String| {
             let text = text.to_ascii_lowercase();
-            let said = [
+            let fields = [
                 Some(&*call.record.subject),
                 call.record.source.as_ref().map(SourceName::as_str),
                 call.record.context.session_id.as_deref(),
                 call.record.context.user_id.as_deref(),
                 call.end.as_ref().and_then(|end| end.error.as_deref()),
             ];
-            said.into_iter().flatten().any(|said| said.to_ascii_lowercase().contains(&text))
+            fields.into_iter().flatten().any(|field| field.to_ascii_lowercase().contains(&text))
         };
         after.is_none_or(|after| HistoryCursor::new(call.record.accepted_at, call.record.id) < after)
             && self.tool.as_ref().is_none_or(|tool| **tool == *call.record.subject)

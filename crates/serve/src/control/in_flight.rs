@@ -1,4 +1,4 @@
-//! The requests of one socket that are under way: how they are cancelled, and what they have asked.
+//! The running requests of one socket, with their cancellation tokens and open questions.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::errors::ControlError;
 use super::questions::CallQuestions;
 use super::request::ControlRequestId;
 
-/// How many there may be at once.
+/// Maximum number of concurrent requests.
 const MOST: usize = 64;
 
 #[derive(Debug, Default)]
@@ -25,16 +25,16 @@ struct Request {
     questions: CallQuestions,
 }
 
-/// Why a request does not begin.
+/// Why a request cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RequestStartError {
-    /// Its id is in use: an answer could be to either.
+    /// The ID is in use, so a response would be ambiguous.
     DuplicateId,
     TooMany,
 }
 
 impl SocketRequests {
-    /// Takes a request in; what is given back tells when it is cancelled.
+    /// Adds a request and returns its cancellation token.
     pub(super) fn begin(&self, id: &ControlRequestId) -> Result<CancellationToken, RequestStartError> {
         let mut requests = self.lock();
         if requests.contains_key(id) {
@@ -55,16 +55,16 @@ impl SocketRequests {
         self.lock().remove(id);
     }
 
-    /// Cancels a request; false if it is not under way.
+    /// Cancels a request. Returns whether it is running.
     pub(super) fn cancel(&self, id: &ControlRequestId) -> bool {
         let requests = self.lock();
         requests.get(id).inspect(|request| request.cancel.cancel()).is_some()
     }
 
-    /// A call asks; what is given back is to be told to the client.
-    pub(super) fn add_questions(&self, id: &ControlRequestId, ask: QuestionBatch) {
+    /// Adds the questions of a call.
+    pub(super) fn add_questions(&self, id: &ControlRequestId, batch: QuestionBatch) {
         if let Some(request) = self.lock().get_mut(id) {
-            request.questions.open(ask);
+            request.questions.open(batch);
         }
     }
 
@@ -73,7 +73,7 @@ impl SocketRequests {
         let request = requests.get_mut(id).ok_or_else(|| {
             ControlError::new(
                 ErrorKind::UnknownPrompt,
-                format!("no request {id} of this socket is under way"),
+                format!("no running request with the id {id} on this socket"),
             )
         })?;
         request.questions.answer(answers)

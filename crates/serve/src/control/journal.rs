@@ -1,5 +1,6 @@
-//! What happened in the yard lately, numbered: whoever was away for a moment can be told what was missed, and recent calls
-//! are known though nobody keeps a history. `follow.rs` brings it what happens.
+//! A numbered journal of recent events in the yard. A client that reconnects can request the events
+//! that it missed, and recent calls are available without a configured history. `follow.rs` feeds
+//! the journal.
 
 mod follow;
 
@@ -16,14 +17,14 @@ use toolyard_hub::{
 
 use self::follow::Loss;
 
-/// How many events, and how many calls that are over, are known.
-const KEPT: usize = 4_096;
-const CALLS_KEPT: usize = 1_000;
-/// More calls than this are not seen to be running.
+/// Maximum number of entries, and of finished calls.
+const MOST_ENTRIES: usize = 4_096;
+const MOST_FINISHED: usize = 1_000;
+/// Maximum number of running calls that are tracked.
 const MOST_RUNNING: usize = 10_000;
-/// Of lines of logs more than so many a second are left out.
+/// Maximum number of log lines per second. Further lines are dropped.
 const LINES_A_SECOND: u32 = 500;
-/// A call that should be over for so long ended while nobody looked.
+/// A call that exceeds its time limit by this much has ended, but its end event was lost.
 const GRACE: Duration = Duration::from_secs(60);
 
 /// A line of the yard's own log.
@@ -33,7 +34,7 @@ pub struct LogEntry {
     /// `error`, `warn`, `info`, `debug` or `trace`.
     pub level: &'static str,
     pub target: String,
-    /// The source that it is about, where it says so.
+    /// The source that the line is about, if it names one.
     pub source: Option<String>,
     pub message: String,
 }
@@ -41,13 +42,13 @@ pub struct LogEntry {
 #[derive(Debug)]
 pub(super) struct Journal {
     state: Mutex<JournalState>,
-    /// The number of the latest entry.
+    /// Number of the latest entry.
     latest: watch::Sender<u64>,
-    /// How many are attached.
+    /// Number of attached readers.
     readers: watch::Sender<usize>,
-    /// Whether everything that happened is written down.
+    /// Whether the journal is up to date.
     current: watch::Sender<bool>,
-    /// How often it was asked to be up to date, and how many of these it was.
+    /// Number of flush requests, and of those that are done.
     flush_requests: watch::Sender<u64>,
     flushed: watch::Sender<u64>,
 }
@@ -55,7 +56,7 @@ pub(super) struct Journal {
 #[derive(Debug, Default)]
 struct JournalState {
     entries: VecDeque<Arc<JournalEntry>>,
-    /// The number of the latest.
+    /// Number of the latest entry.
     seq: u64,
     running: HashMap<ExecutionId, Arc<JournalCall>>,
     /// Oldest first.
@@ -71,7 +72,7 @@ pub(super) struct JournalEntry {
 }
 
 impl JournalEntry {
-    /// The first number that it stands for: those of events that were lost are used up.
+    /// Returns the first number that the entry covers. Lost events use up their numbers.
     fn first(&self) -> u64 {
         match self.event {
             JournalEvent::Lagged(missed) => self.seq - missed,
@@ -82,7 +83,7 @@ impl JournalEntry {
 
 #[derive(Debug)]
 pub(super) enum JournalEvent {
-    /// Nothing more is known of a source that is gone.
+    /// The status is `None` if the source was removed.
     Server(SourceName, Option<Box<SourceStatus>>),
     CatalogChanged(CatalogChange, Arc<[SourceName]>),
     Resource(SourceName, String),
@@ -91,11 +92,11 @@ pub(super) enum JournalEvent {
     CallEnded(Arc<JournalCall>),
     Log(Arc<LogEntry>),
     Stderr(Arc<StderrLine>),
-    /// So many events were too fast for the journal itself.
+    /// Number of events that the journal itself missed.
     Lagged(u64),
 }
 
-/// A call that was seen to start, and how it ended if it has.
+/// A call whose start was observed, and its end if it has ended.
 #[derive(Debug, Clone)]
 pub(super) struct JournalCall {
     pub(super) record: Arc<CallRecord>,
@@ -107,7 +108,7 @@ impl JournalCall {
         self.end.as_ref().map_or(CallStatus::Running, |end| end.ended.into())
     }
 
-    /// What decides who may see it.
+    /// Returns the properties that decide who may see the call.
     pub(super) fn as_recorded_call(&self) -> RecordedCall<'_> {
         RecordedCall {
             principal: self.record.principal.id(),
@@ -125,15 +126,15 @@ pub(super) struct JournalCallEnd {
     pub(super) duration: Duration,
 }
 
-/// What came after a certain entry.
+/// The entries after a given number.
 #[derive(Debug, Default)]
 pub(super) struct JournalBatch {
     pub(super) entries: Vec<Arc<JournalEntry>>,
-    /// How many there were that are not known any more.
+    /// Number of entries that are no longer available.
     pub(super) forgotten: u64,
 }
 
-/// So many lines in this second.
+/// The number of lines in the current second.
 #[derive(Debug, Default, Clone, Copy)]
 struct Budget {
     second: u64,
@@ -153,13 +154,13 @@ impl Budget {
 
 impl Default for Journal {
     fn default() -> Self {
-        // Numbers go on from the clock: those of a yard that ran before are all smaller, so that whoever comes back with one
-        // is not told something else under it.
+        // Numbers start at the current time. All numbers of an earlier run are smaller, so a client
+        // that reconnects with such a number does not get different events for it.
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
         let seq = u64::try_from(micros).unwrap_or_default();
-        let kept = JournalState { seq, ..JournalState::default() };
+        let state = JournalState { seq, ..JournalState::default() };
         Self {
-            state: Mutex::new(kept),
+            state: Mutex::new(state),
             latest: watch::channel(seq).0,
             readers: watch::channel(0).0,
             current: watch::channel(false).0,
@@ -170,47 +171,47 @@ impl Default for Journal {
 }
 
 impl Journal {
-    /// The number of the latest entry.
+    /// Returns the number of the latest entry.
     pub(super) fn seq(&self) -> u64 {
         self.lock().seq
     }
 
-    /// Tells when there is more.
+    /// Returns a receiver that changes when there are new entries.
     pub(super) fn watch(&self) -> watch::Receiver<u64> {
         self.latest.subscribe()
     }
 
-    /// Whether everything after this number is still known.
+    /// Returns whether all entries after this number are still available.
     pub(super) fn can_replay_from(&self, seq: u64) -> bool {
-        let kept = self.lock();
-        let oldest = kept.entries.front().map_or(kept.seq + 1, |entry| entry.first());
-        seq <= kept.seq && seq + 1 >= oldest
+        let state = self.lock();
+        let oldest = state.entries.front().map_or(state.seq + 1, |entry| entry.first());
+        seq <= state.seq && seq + 1 >= oldest
     }
 
-    /// What came after this number, at most so many.
+    /// Returns at most `most` entries after this number.
     pub(super) fn since(&self, seq: u64, most: usize) -> JournalBatch {
-        let kept = self.lock();
-        let first = kept.entries.partition_point(|entry| entry.seq <= seq);
-        let entries: Vec<_> = kept.entries.range(first..).take(most).cloned().collect();
+        let state = self.lock();
+        let first = state.entries.partition_point(|entry| entry.seq <= seq);
+        let entries: Vec<_> = state.entries.range(first..).take(most).cloned().collect();
         let next = entries.first().map_or(seq + 1, |entry| entry.first());
         JournalBatch { entries, forgotten: next.saturating_sub(seq + 1) }
     }
 
-    /// Calls that are under way, and those that are over: the latest first.
+    /// Returns the running and the recently finished calls, latest first.
     pub(super) fn calls(&self) -> Vec<Arc<JournalCall>> {
-        let kept = self.lock();
-        let mut calls: Vec<_> = kept.running.values().chain(kept.finished.iter()).cloned().collect();
+        let state = self.lock();
+        let mut calls: Vec<_> = state.running.values().chain(state.finished.iter()).cloned().collect();
         calls.sort_by_key(|call| std::cmp::Reverse((call.record.accepted_at, call.record.id)));
         calls
     }
 
     fn note(&self, yard: &Yard, event: &YardEvent) {
-        let what = match event {
+        let journal_event = match event {
             YardEvent::CallStarted(call) => {
                 let started = Arc::new(JournalCall { record: Arc::clone(call), end: None });
-                let mut kept = self.lock();
-                if kept.running.len() < MOST_RUNNING {
-                    kept.running.insert(call.id, Arc::clone(&started));
+                let mut state = self.lock();
+                if state.running.len() < MOST_RUNNING {
+                    state.running.insert(call.id, Arc::clone(&started));
                 }
                 JournalEvent::CallStarted(started)
             }
@@ -219,17 +220,17 @@ impl Journal {
                 JournalEvent::CallProgress(running, progress.clone())
             }
             YardEvent::CallEnded { call, ended, error, duration } => {
-                let mut kept = self.lock();
-                if kept.running.remove(&call.id).is_none() {
+                let mut state = self.lock();
+                if state.running.remove(&call.id).is_none() {
                     return;
                 }
                 let end = JournalCallEnd { ended: *ended, error: error.clone(), duration: *duration };
-                let over = Arc::new(JournalCall { record: Arc::clone(call), end: Some(end) });
-                if kept.finished.len() >= CALLS_KEPT {
-                    kept.finished.pop_front();
+                let finished = Arc::new(JournalCall { record: Arc::clone(call), end: Some(end) });
+                if state.finished.len() >= MOST_FINISHED {
+                    state.finished.pop_front();
                 }
-                kept.finished.push_back(Arc::clone(&over));
-                JournalEvent::CallEnded(over)
+                state.finished.push_back(Arc::clone(&finished));
+                JournalEvent::CallEnded(finished)
             }
             YardEvent::CatalogChanged(change, sources) => {
                 JournalEvent::CatalogChanged(*change, Arc::clone(sources))
@@ -237,34 +238,34 @@ impl Journal {
             YardEvent::ResourceUpdated { source, uri } => JournalEvent::Resource(source.clone(), uri.clone()),
             YardEvent::StatusChanged { source } => {
                 let status = yard.status(source);
-                // Its last words are asked for by themselves.
+                // Clients request the standard error lines separately.
                 let status = status.map(|status| Box::new(SourceStatus { stderr: Vec::new(), ..status }));
                 JournalEvent::Server(source.clone(), status)
             }
             YardEvent::ResultViolatesSchema { .. } => return,
         };
-        self.lock().write(what);
+        self.lock().write(journal_event);
     }
 
-    fn record_line(&self, what: JournalEvent) {
-        let budget = usize::from(matches!(what, JournalEvent::Log(_)));
-        let mut kept = self.lock();
-        if kept.lines[budget].spend(SystemTime::now()) {
-            kept.write(what);
+    fn record_line(&self, event: JournalEvent) {
+        let budget = usize::from(matches!(event, JournalEvent::Log(_)));
+        let mut state = self.lock();
+        if state.lines[budget].spend(SystemTime::now()) {
+            state.write(event);
         }
     }
 
     fn record_loss(&self, missed: u64, yard: &Yard, loss: Loss) {
         let longest = match loss {
             Loss::Overrun => yard.limits().call_time.saturating_add(GRACE),
-            // Nobody looked for long enough that most of them are over.
+            // After a time without readers, most calls have ended.
             Loss::Unattended => Duration::ZERO,
         };
-        let mut kept = self.lock();
-        // Their ends may be among what is lost.
-        kept.running.retain(|_, call| call.record.accepted_at.elapsed().is_ok_and(|age| age < longest));
-        kept.seq += missed;
-        kept.write(JournalEvent::Lagged(missed));
+        let mut state = self.lock();
+        // The end events of these calls may be among the lost events.
+        state.running.retain(|_, call| call.record.accepted_at.elapsed().is_ok_and(|age| age < longest));
+        state.seq += missed;
+        state.write(JournalEvent::Lagged(missed));
     }
 
     fn lock(&self) -> MutexGuard<'_, JournalState> {
@@ -273,12 +274,12 @@ impl Journal {
 }
 
 impl JournalState {
-    fn write(&mut self, what: JournalEvent) {
+    fn write(&mut self, event: JournalEvent) {
         self.seq += 1;
-        if self.entries.len() >= KEPT {
+        if self.entries.len() >= MOST_ENTRIES {
             self.entries.pop_front();
         }
-        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at: SystemTime::now(), event: what }));
+        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at: SystemTime::now(), event }));
     }
 }
 
@@ -292,7 +293,7 @@ mod tests {
         YardEvent, YardSettings,
     };
 
-    use super::{CALLS_KEPT, Journal, JournalEvent, KEPT, LINES_A_SECOND, LogEntry};
+    use super::{Journal, JournalEvent, LINES_A_SECOND, LogEntry, MOST_ENTRIES, MOST_FINISHED};
 
     fn changed() -> YardEvent {
         YardEvent::CatalogChanged(
@@ -327,7 +328,7 @@ mod tests {
         let numbers: Vec<u64> = missed.entries.iter().map(|entry| entry.seq - before).collect();
         assert_eq!((numbers, missed.forgotten), (vec![1, 2, 3], 0));
         assert_eq!(journal.since(before + 1, 1).entries.len(), 1);
-        for _ in 0..KEPT {
+        for _ in 0..MOST_ENTRIES {
             journal.note(&yard, &changed());
         }
         assert!(
@@ -352,7 +353,7 @@ mod tests {
     #[tokio::test]
     async fn calls_are_known_while_they_run_and_for_a_while_after() {
         let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
-        let ids: Vec<_> = (0..CALLS_KEPT + 2).map(|_| ExecutionId::generate().unwrap()).collect();
+        let ids: Vec<_> = (0..MOST_FINISHED + 2).map(|_| ExecutionId::generate().unwrap()).collect();
         for id in &ids {
             journal.note(&yard, &started(*id));
         }
@@ -363,11 +364,11 @@ mod tests {
         let calls = journal.calls();
         let running: Vec<_> =
             calls.iter().filter(|call| call.end.is_none()).map(|call| call.record.id).collect();
-        assert_eq!((calls.len(), running), (CALLS_KEPT + 1, vec![ids[0]]));
+        assert_eq!((calls.len(), running), (MOST_FINISHED + 1, vec![ids[0]]));
     }
 
     #[test]
-    fn a_log_that_babbles_does_not_push_everything_else_out() {
+    fn a_verbose_log_does_not_displace_other_entries() {
         let journal = Journal::default();
         let before = journal.seq();
         let line = LogEntry {
@@ -380,7 +381,7 @@ mod tests {
         for _ in 0..10 * LINES_A_SECOND {
             journal.record_line(JournalEvent::Log(line.clone().into()));
         }
-        // The second may change while this runs.
+        // The loop may span two seconds.
         let written = journal.since(before, usize::MAX).entries.len();
         assert!((500..=1_000).contains(&written), "{written}");
     }

@@ -1,4 +1,5 @@
-//! The lists: servers, tools, prompts, and everything at once. What a server advertised goes out as the text it came as.
+//! The lists: servers, tools, prompts, and everything at once. Definitions are passed on unchanged,
+//! as the text that the server sent.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use toolyard_hub::{
 use super::errors::ControlError;
 use super::{ControlFront, render};
 
-/// Every tool as the control socket shows it, made once per catalog.
+/// All tools in the format of the control socket, rendered once per catalog.
 #[derive(Debug, Default)]
 pub(super) struct ControlToolCache {
     current: Mutex<Option<(Arc<Catalog>, Tools)>>,
@@ -28,8 +29,8 @@ impl ControlToolCache {
         match &*current {
             Some((known, tools)) if Arc::ptr_eq(known, catalog) => Arc::clone(tools),
             _ => {
-                let shown = |tool: &Arc<ToolEntry>| (Arc::clone(tool), show(tool));
-                let tools: Tools = catalog.tools().iter().map(shown).collect();
+                let render = |tool: &Arc<ToolEntry>| (Arc::clone(tool), show(tool));
+                let tools: Tools = catalog.tools().iter().map(render).collect();
                 *current = Some((Arc::clone(catalog), Arc::clone(&tools)));
                 tools
             }
@@ -37,7 +38,7 @@ impl ControlToolCache {
     }
 }
 
-/// A tool with everything that a person who tries it wants to know.
+/// Renders a tool with everything that a user needs to try it.
 fn show(tool: &ToolEntry) -> Raw {
     let advertised = Object::parse(&tool.definition).unwrap_or_default();
     let metadata = &tool.metadata;
@@ -45,7 +46,7 @@ fn show(tool: &ToolEntry) -> Raw {
     shown.set("name", to_raw(&tool.raw_name));
     shown.set("fullName", to_raw(tool.full_name.as_str()));
     shown.set("serverName", to_raw(tool.source.as_str()));
-    // What is said elsewhere than in `title` is a hint, and is among the annotations.
+    // A title elsewhere than in `title` is a hint, which is in the annotations.
     if let Some(title) = text(&advertised, "title") {
         shown.set("title", to_raw(&title));
     }
@@ -84,13 +85,14 @@ impl ControlFront {
     pub(super) fn tools(&self, principal: &Principal, server: Option<&str>) -> Result<String, ControlError> {
         let source = server.map(|name| self.visible_source(principal, name)).transpose()?;
         let tools = self.tool_cache.tools(&self.yard.catalog());
-        let wanted = tools.iter().filter(|(tool, _)| {
+        let listed = tools.iter().filter(|(tool, _)| {
             source.as_ref().is_none_or(|source| tool.source == *source) && tool.is_listed_for(principal)
         });
-        Ok(render_counted_list(server, "tools", wanted.map(|(_, shown)| shown.get())))
+        Ok(render_counted_list(server, "tools", listed.map(|(_, shown)| shown.get())))
     }
 
-    /// One tool, with what is wrong with its schemas. To know that they have to be compiled, which is too much for lists.
+    /// Renders one tool with the problems of its schemas. To find them, the schemas must be
+    /// compiled, which is too expensive for lists.
     pub(super) fn tool(&self, principal: &Principal, name: &str) -> Result<String, ControlError> {
         let tool =
             self.yard.find_tool(name, principal).map_err(|error| ControlError::from_hub_error(&error, ""))?;
@@ -128,7 +130,7 @@ impl ControlFront {
         Ok(render_counted_list(server, "prompts", prompts.iter().map(|prompt| prompt.get())))
     }
 
-    /// Everything at once, in the structure that command-line assistants have for it.
+    /// Renders everything at once, in the structure that command-line assistants use.
     pub(super) fn list(&self, principal: &Principal) -> String {
         let catalog = self.yard.catalog();
         let all = CatalogView::new(Arc::clone(&catalog), principal.clone());
@@ -159,7 +161,7 @@ impl ControlFront {
     }
 }
 
-/// One server as it is just now.
+/// Renders the current state of one server.
 pub(super) fn render_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, ControlError> {
     let source = SourceName::new(name);
     let status = yard.status_for(principal, &source);
@@ -167,62 +169,63 @@ pub(super) fn render_server(yard: &Yard, principal: &Principal, name: &str) -> R
     Ok(render::server(&source, &status, &yard.view(principal).with_scope(YardScope::Source(source.clone()))))
 }
 
-/// There is no such server for this principal; perhaps another one is meant.
+/// Returns the error for an unknown server, with the most similar visible name as a suggestion.
 pub(super) fn unknown_server_error(yard: &Yard, principal: &Principal, name: &str) -> ControlError {
     let names: Vec<SourceName> = yard.statuses_for(principal).into_iter().map(|(name, _)| name).collect();
     ControlError::unknown_server(name, nearest(name, names.iter().map(SourceName::as_str)))
 }
 
-/// The servers that this principal sees, each with what they see of it.
+/// Returns the servers that the principal sees, each with a view of its visible entries.
 fn visible_servers(
     yard: &Yard,
     catalog: &Arc<Catalog>,
     principal: &Principal,
 ) -> Vec<(SourceName, SourceStatus, CatalogView)> {
-    let known = |(name, status): (SourceName, SourceStatus)| {
+    let with_view = |(name, status): (SourceName, SourceStatus)| {
         let view = CatalogView::new(Arc::clone(catalog), principal.clone())
             .with_scope(YardScope::Source(name.clone()));
         (name, status, view)
     };
-    yard.statuses_for(principal).into_iter().map(known).collect()
+    yard.statuses_for(principal).into_iter().map(with_view).collect()
 }
 
-/// What the server said, but for an input schema that would break whoever reads it.
+/// Returns the definition that the server sent. An input schema that clients could not parse is
+/// replaced.
 fn tool_definition(tool: &ToolEntry) -> String {
-    let mut said = match Object::parse(&tool.definition) {
-        Ok(said) => said,
+    let mut definition = match Object::parse(&tool.definition) {
+        Ok(definition) => definition,
         Err(_) => return tool.shown.get().to_owned(),
     };
-    match said.get("inputSchema") {
+    match definition.get("inputSchema") {
         Some(schema) if schema.get() == tool.input_schema.get() => tool.definition.get().to_owned(),
         _ => {
-            said.set("inputSchema", tool.input_schema.clone());
-            said.to_raw().get().to_owned()
+            definition.set("inputSchema", tool.input_schema.clone());
+            definition.to_raw().get().to_owned()
         }
     }
 }
 
-fn render_counted_list<'a>(server: Option<&str>, key: &str, things: impl Iterator<Item = &'a str>) -> String {
+fn render_counted_list<'a>(server: Option<&str>, key: &str, items: impl Iterator<Item = &'a str>) -> String {
     let mut text = format!(r#"{{"serverName":{},"{key}":["#, to_raw(&server));
     let mut count = 0;
-    for thing in things {
+    for item in items {
         if count > 0 {
             text.push(',');
         }
-        text.push_str(thing);
+        text.push_str(item);
         count += 1;
     }
     text.push_str(&format!(r#"],"count":{count}}}"#));
     text
 }
 
-fn list(things: impl Iterator<Item = Raw>) -> String {
-    let things: Vec<Raw> = things.collect();
-    let texts: Vec<&str> = things.iter().map(|thing| thing.get()).collect();
+fn list(items: impl Iterator<Item = Raw>) -> String {
+    let items: Vec<Raw> = items.collect();
+    let texts: Vec<&str> = items.iter().map(|item| item.get()).collect();
     format!("[{}]", texts.join(","))
 }
 
-/// Members of an object, whose values are JSON already.
+/// Appends members of an object. Their values are JSON text.
 fn object<'a>(text: &mut String, members: impl Iterator<Item = (&'a str, String)>) {
     for (at, (key, value)) in members.enumerate() {
         if at > 0 {

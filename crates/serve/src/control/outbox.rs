@@ -1,5 +1,5 @@
-//! What waits to be written to one socket. Nobody waits for a client that does not read: what there is no room for is left
-//! out where that may be, and otherwise the socket is given up.
+//! The messages that wait to be written to one socket. A client that does not read blocks no other
+//! task: without room, optional messages are dropped, and beyond a limit the socket is closed.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,42 +14,42 @@ use toolyard_hub::QuotaCharge;
 
 use super::handshake::ControlStream;
 
-/// Above this nothing is added that can be left out, and answers wait.
+/// Number of bytes above which events are not added and responses wait.
 const FULL: usize = 1024 * 1024;
-/// So much is written before anybody is told that there is room again.
+/// Number of bytes written before waiting tasks are notified of new room.
 const AT_ONCE: usize = 64 * 1024;
-/// Above this the socket is given up.
+/// Number of bytes above which the socket is closed.
 const TOO_MUCH: usize = 4 * 1024 * 1024;
-/// How long a message may take to be read, beside a second for each so many bytes of it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for the client to read a batch, plus one second for each `BYTES_PER_SECOND`.
+const WRITE_TIME: Duration = Duration::from_secs(10);
 const BYTES_PER_SECOND: usize = 100 * 1024;
-/// How long saying goodbye may take.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// Time limit for the closing handshake.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
 
-/// Why a socket is closed by us.
+/// Why the server closes a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// A message that is none; why.
+    /// A message cannot be parsed, for this reason.
     InvalidMessage(&'static str),
     Unauthorized(&'static str),
     Slow,
     TooLarge,
-    /// Trying again later may help; why.
+    /// A retry may succeed later.
     TryAgainLater(&'static str),
     Stopping,
-    /// The other side said goodbye, or is gone.
+    /// The client closed the socket or disconnected.
     PeerClosed,
 }
 
 impl CloseReason {
     fn frame(self) -> Option<CloseFrame> {
         let (code, reason): (u16, _) = match self {
-            Self::InvalidMessage(why) => (4400, why),
-            Self::Unauthorized(why) => (4401, why),
-            Self::Slow => (4408, "this client does not read"),
-            Self::TooLarge => (1009, "the message is too large"),
-            Self::TryAgainLater(why) => (1013, why),
-            Self::Stopping => (1001, "the yard stops"),
+            Self::InvalidMessage(reason) => (4400, reason),
+            Self::Unauthorized(reason) => (4401, reason),
+            Self::Slow => (4408, "the client does not read its messages"),
+            Self::TooLarge => (1009, "the message exceeds the size limit"),
+            Self::TryAgainLater(reason) => (1013, reason),
+            Self::Stopping => (1001, "the yard is shutting down"),
             Self::PeerClosed => return None,
         };
         Some(CloseFrame { code: code.into(), reason: reason.into() })
@@ -61,14 +61,14 @@ pub(super) struct Outbox {
     state: Mutex<OutboxState>,
     not_empty: Notify,
     not_full: Notify,
-    /// Whoever has a large answer to give takes turns: one at a time is made and waits.
+    /// Serializes deferred responses, which may be large: only one is rendered and waits at a time.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct OutboxState {
     queue: VecDeque<QueuedMessage>,
-    /// Of everything, and of what did not wait for its turn.
+    /// Total size, and the size of the immediate messages.
     bytes: usize,
     immediate_bytes: usize,
     close: Option<CloseReason>,
@@ -80,7 +80,7 @@ enum Kind {
     Deferred,
 }
 
-/// A message, and what its reader is charged for it until it is written.
+/// A message with the quota charge that is held until it is written.
 #[derive(Debug)]
 struct QueuedMessage {
     message: Message,
@@ -88,7 +88,7 @@ struct QueuedMessage {
     charge: Option<QuotaCharge>,
 }
 
-/// What is written at once.
+/// Messages that are written together.
 #[derive(Debug, Default)]
 struct Batch {
     messages: Vec<Message>,
@@ -114,7 +114,7 @@ impl Batch {
 }
 
 impl Outbox {
-    /// Adds a message at once. Where too much is waiting the socket is given up.
+    /// Adds a message without waiting. Closes the socket if too much is waiting.
     pub(super) fn push(&self, text: String) {
         self.add(Message::Text(text.into()), Kind::Immediate, None);
     }
@@ -123,87 +123,87 @@ impl Outbox {
         self.add(Message::Ping(Vec::new().into()), Kind::Immediate, None);
     }
 
-    /// Adds an answer once there is room for it, made no earlier than that.
-    pub(super) async fn push_deferred(&self, make: impl FnOnce() -> (String, Option<QuotaCharge>)) {
+    /// Waits for room, then renders and adds a response.
+    pub(super) async fn push_deferred(&self, render: impl FnOnce() -> (String, Option<QuotaCharge>)) {
         let _turn = self.turn.lock().await;
         self.wait_for_room().await;
-        let (text, charge) = make();
+        let (text, charge) = render();
         self.add(Message::Text(text.into()), Kind::Deferred, charge);
     }
 
-    /// Completes when there is room; also when nothing will be written any more.
+    /// Completes when there is room or the outbox is closed.
     pub(super) async fn wait_for_room(&self) {
         loop {
-            let less = self.not_full.notified();
+            let notified = self.not_full.notified();
             {
-                let waiting = self.lock();
-                if waiting.bytes < FULL || waiting.close.is_some() {
+                let state = self.lock();
+                if state.bytes < FULL || state.close.is_some() {
                     return;
                 }
             }
-            less.await;
+            notified.await;
         }
     }
 
-    /// Whether there is room for what can be left out.
+    /// Returns whether there is room for events.
     pub(super) fn has_room(&self) -> bool {
         self.lock().bytes < FULL
     }
 
-    /// From now on nothing is added; what waits is written first, unless nobody reads it.
-    pub(super) fn close(&self, why: CloseReason) {
-        let mut waiting = self.lock();
-        if waiting.close.is_none() {
-            waiting.close = Some(why);
-            if matches!(why, CloseReason::Slow | CloseReason::PeerClosed) {
-                waiting.queue.clear();
+    /// Closes the outbox. Waiting messages are still written, unless the client does not read.
+    pub(super) fn close(&self, reason: CloseReason) {
+        let mut state = self.lock();
+        if state.close.is_none() {
+            state.close = Some(reason);
+            if matches!(reason, CloseReason::Slow | CloseReason::PeerClosed) {
+                state.queue.clear();
             }
         }
-        drop(waiting);
+        drop(state);
         self.not_empty.notify_one();
         self.not_full.notify_waiters();
     }
 
     fn add(&self, message: Message, kind: Kind, charge: Option<QuotaCharge>) {
         let size = size(&message);
-        let mut waiting = self.lock();
-        if waiting.close.is_some() {
+        let mut state = self.lock();
+        if state.close.is_some() {
             return;
         }
-        if kind == Kind::Immediate && waiting.immediate_bytes + size > TOO_MUCH {
-            drop(waiting);
+        if kind == Kind::Immediate && state.immediate_bytes + size > TOO_MUCH {
+            drop(state);
             return self.close(CloseReason::Slow);
         }
-        waiting.bytes += size;
-        waiting.immediate_bytes += if kind == Kind::Immediate { size } else { 0 };
-        waiting.queue.push_back(QueuedMessage { message, kind, charge });
-        drop(waiting);
+        state.bytes += size;
+        state.immediate_bytes += if kind == Kind::Immediate { size } else { 0 };
+        state.queue.push_back(QueuedMessage { message, kind, charge });
+        drop(state);
         self.not_empty.notify_one();
     }
 
-    /// Writes until the socket is to be closed, and closes it.
+    /// Writes messages until the outbox is closed, then closes the socket.
     pub(super) async fn write(&self, mut sink: SplitSink<ControlStream, Message>) -> CloseReason {
         loop {
             let batch = match self.next().await {
                 Ok(batch) => batch,
                 Err(close) => {
-                    let goodbye = async {
+                    let closing = async {
                         let _ = sink.send(Message::Close(close.frame())).await;
                         let _ = sink.close().await;
                     };
-                    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+                    let _ = tokio::time::timeout(CLOSE_TIME, closing).await;
                     return close;
                 }
             };
-            let patience = PATIENCE + Duration::from_secs((batch.bytes / BYTES_PER_SECOND) as u64);
-            // Many small messages go out in one piece.
+            let time_limit = WRITE_TIME + Duration::from_secs((batch.bytes / BYTES_PER_SECOND) as u64);
+            // Many small messages are sent in one write.
             let sending = async {
                 for message in batch.messages {
                     sink.feed(message).await?;
                 }
                 sink.flush().await
             };
-            match tokio::time::timeout(patience, sending).await {
+            match tokio::time::timeout(time_limit, sending).await {
                 Ok(Ok(())) => self.mark_written(batch.bytes, batch.immediate_bytes),
                 Ok(Err(_)) => self.close(CloseReason::PeerClosed),
                 Err(_) => self.close(CloseReason::Slow),
@@ -213,25 +213,25 @@ impl Outbox {
 
     async fn next(&self) -> Result<Batch, CloseReason> {
         loop {
-            let more = self.not_empty.notified();
+            let notified = self.not_empty.notified();
             {
-                let mut waiting = self.lock();
-                let batch = Batch::take_from(&mut waiting.queue);
-                match (batch.messages.is_empty(), waiting.close) {
+                let mut state = self.lock();
+                let batch = Batch::take_from(&mut state.queue);
+                match (batch.messages.is_empty(), state.close) {
                     (false, _) => return Ok(batch),
                     (true, Some(close)) => return Err(close),
                     (true, None) => {}
                 }
             }
-            more.await;
+            notified.await;
         }
     }
 
-    fn mark_written(&self, bytes: usize, loose: usize) {
-        let mut waiting = self.lock();
-        waiting.bytes = waiting.bytes.saturating_sub(bytes);
-        waiting.immediate_bytes = waiting.immediate_bytes.saturating_sub(loose);
-        drop(waiting);
+    fn mark_written(&self, bytes: usize, immediate_bytes: usize) {
+        let mut state = self.lock();
+        state.bytes = state.bytes.saturating_sub(bytes);
+        state.immediate_bytes = state.immediate_bytes.saturating_sub(immediate_bytes);
+        drop(state);
         self.not_full.notify_waiters();
     }
 
@@ -240,7 +240,7 @@ impl Outbox {
     }
 }
 
-/// What a message costs while it waits, with what is kept around it.
+/// Returns the memory cost of a waiting message, including its overhead.
 fn size(message: &Message) -> usize {
     let length = match message {
         Message::Text(text) => text.len(),

@@ -1,4 +1,4 @@
-//! The open questions of one call, and the answers that have come so far.
+//! The open questions of one call and the answers received so far.
 
 use std::collections::HashMap;
 
@@ -16,47 +16,45 @@ pub(super) struct CallQuestions {
 }
 
 impl CallQuestions {
-    pub(super) fn open(&mut self, ask: QuestionBatch) {
-        self.open.push(ask);
+    pub(super) fn open(&mut self, batch: QuestionBatch) {
+        self.open.push(batch);
     }
 
-    /// Takes answers by key; questions whose answers are all there go on.
+    /// Accepts answers by key. A batch continues when all of its questions are answered.
     pub(super) fn answer(&mut self, answers: &Object) -> Result<(), ControlError> {
-        // Whoever asked may have given up meanwhile.
-        self.open.retain(|ask| !ask.reply.is_closed());
+        // The call may have ended meanwhile.
+        self.open.retain(|batch| !batch.reply.is_closed());
         for (key, answer) in answers.members() {
-            let asked = self.open.iter().flat_map(|ask| &ask.questions).find(|question| question.key == key);
-            let Some(question) = asked else {
+            let mut questions = self.open.iter().flat_map(|batch| &batch.questions);
+            let Some(question) = questions.find(|question| question.key == key) else {
                 return Err(ControlError::new(
                     ErrorKind::UnknownPrompt,
-                    format!("nothing is asked under the key {key}"),
+                    format!("no open question with the key {key}"),
                 ));
             };
             if !is_valid_answer(question.kind, answer) {
-                return Err(ControlError::invalid(format!(
-                    "the answer to {key} is no answer to what was asked"
-                ))
-                .suggest(answer_hint(question.kind)));
+                let message = format!("the answer to {key} does not match the question");
+                return Err(ControlError::invalid(message).suggest(answer_hint(question.kind)));
             }
         }
         self.answers.extend(answers.members().map(|(key, answer)| (key.to_owned(), answer.to_owned())));
-        for ask in std::mem::take(&mut self.open) {
-            if ask.questions.iter().all(|question| self.answers.contains_key(&question.key)) {
+        for batch in std::mem::take(&mut self.open) {
+            if batch.questions.iter().all(|question| self.answers.contains_key(&question.key)) {
                 let answer = |question: Question| {
                     let answer = self.answers.remove(&question.key)?;
                     Some((question.key, answer))
                 };
-                let answers = ask.questions.into_iter().filter_map(answer).collect();
-                let _ = ask.reply.send(Ok(answers));
+                let answers = batch.questions.into_iter().filter_map(answer).collect();
+                let _ = batch.reply.send(Ok(answers));
             } else {
-                self.open.push(ask);
+                self.open.push(batch);
             }
         }
         Ok(())
     }
 }
 
-/// The kind of a question in a word.
+/// Returns the name of a question kind.
 pub(super) fn question_kind_name(kind: QuestionKind) -> &'static str {
     match kind {
         QuestionKind::ElicitForm => "elicit_form",
@@ -66,9 +64,9 @@ pub(super) fn question_kind_name(kind: QuestionKind) -> &'static str {
     }
 }
 
-/// How an answer looks.
+/// Returns a suggestion with an example answer.
 fn answer_hint(kind: QuestionKind) -> String {
-    let form = match kind {
+    let example = match kind {
         QuestionKind::ElicitForm => json!({"action": "accept", "content": {}}),
         QuestionKind::ElicitUrl => json!({"action": "accept"}),
         QuestionKind::Sample => {
@@ -76,5 +74,5 @@ fn answer_hint(kind: QuestionKind) -> String {
         }
         QuestionKind::Roots => json!({"roots": []}),
     };
-    format!("an answer looks like {form}")
+    format!("send an answer such as {example}")
 }

@@ -1,4 +1,4 @@
-//! Servers and calls as the control socket shows them. Tools are next door, with the lists.
+//! Servers and calls in the format of the control socket. `lists.rs` renders tools.
 
 use std::time::SystemTime;
 
@@ -14,7 +14,7 @@ use toolyard_hub::{
 use super::journal::JournalCall;
 use crate::rest::execution_name;
 
-/// A source, with what of it one principal sees.
+/// Renders a source with the number of its visible entries.
 pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Raw {
     let mut server = Object::default();
     let mut put = |key: &str, value: Value| server.set(key, to_raw(&value));
@@ -24,13 +24,13 @@ pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogVie
         put("reason", reason.as_str().into());
     }
     if status.state == SourceState::NeedsAuthorization {
-        put("suggestion", format!("log in, here or with: toolyard login {name}").into());
+        put("suggestion", format!("log in here, or run `toolyard login {name}`").into());
     }
-    for (key, said) in
+    for (key, value) in
         [("transport", status.transport), ("era", status.era), ("protocolVersion", status.version)]
     {
-        if let Some(said) = said {
-            put(key, said.into());
+        if let Some(value) = value {
+            put(key, value.into());
         }
     }
     if let Some(info) = status.server_info.as_deref().and_then(info) {
@@ -49,10 +49,10 @@ pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogVie
     server.to_raw()
 }
 
-/// What a server says about itself, of what it should say.
+/// Returns the name, version and title from the information that a server sends about itself.
 fn info(raw: &RawValue) -> Option<Value> {
-    let said: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
-    let text = |key: &str| said.get(key).and_then(Value::as_str);
+    let members: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
+    let text = |key: &str| members.get(key).and_then(Value::as_str);
     let mut info = json!({"name": text("name")?, "version": text("version").unwrap_or_default()});
     if let Some(title) = text("title") {
         info["title"] = title.into();
@@ -60,7 +60,7 @@ fn info(raw: &RawValue) -> Option<Value> {
     Some(info)
 }
 
-/// When this was, on the clock that people read.
+/// Converts a monotonic time to wall-clock time.
 fn to_system_time(at: Instant) -> SystemTime {
     let now = SystemTime::now();
     now.checked_sub(at.elapsed()).unwrap_or(now)
@@ -70,36 +70,36 @@ pub(super) fn millis(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A call that was seen to come in.
-pub(super) fn call(seen: &JournalCall) -> Value {
+/// Renders a call of the journal.
+pub(super) fn call(journal_call: &JournalCall) -> Value {
     let mut call = json!({
-        "id": execution_name(seen.record.id),
-        "thing": seen.record.kind.as_str(),
-        "subject": &*seen.record.subject,
-        "principal": seen.record.principal.id(),
-        "startedAt": Timestamp(seen.record.accepted_at).to_string(),
-        "status": seen.status().as_str(),
+        "id": execution_name(journal_call.record.id),
+        "thing": journal_call.record.kind.as_str(),
+        "subject": &*journal_call.record.subject,
+        "principal": journal_call.record.principal.id(),
+        "startedAt": Timestamp(journal_call.record.accepted_at).to_string(),
+        "status": journal_call.status().as_str(),
     });
-    let source = seen.record.source.as_ref().map(SourceName::as_str);
-    let told = [
+    let source = journal_call.record.source.as_ref().map(SourceName::as_str);
+    let optional_members = [
         ("serverName", source),
-        ("sessionId", seen.record.context.session_id.as_deref()),
-        ("userId", seen.record.context.user_id.as_deref()),
-        ("front", seen.record.context.front.map(FrontName::as_str)),
-        ("error", seen.end.as_ref().and_then(|end| end.error.as_deref())),
+        ("sessionId", journal_call.record.context.session_id.as_deref()),
+        ("userId", journal_call.record.context.user_id.as_deref()),
+        ("front", journal_call.record.context.front.map(FrontName::as_str)),
+        ("error", journal_call.end.as_ref().and_then(|end| end.error.as_deref())),
     ];
-    for (key, value) in told {
+    for (key, value) in optional_members {
         if let Some(value) = value {
             call[key] = value.into();
         }
     }
-    if let Some(end) = &seen.end {
+    if let Some(end) = &journal_call.end {
         call["durationMs"] = millis(end.duration).into();
     }
     call
 }
 
-/// A call that only the history knows.
+/// Renders a call of the history.
 pub(super) fn past_call(past: &PastCall) -> Value {
     let mut call = json!({
         "id": execution_name(past.id),
@@ -110,13 +110,13 @@ pub(super) fn past_call(past: &PastCall) -> Value {
         "durationMs": millis(past.duration),
         "status": CallStatus::from(past.ended).as_str(),
     });
-    let told = [
+    let optional_members = [
         ("serverName", past.source.as_deref()),
         ("sessionId", past.session_id.as_deref()),
         ("userId", past.user_id.as_deref()),
         ("error", past.error.as_deref()),
     ];
-    for (key, value) in told {
+    for (key, value) in optional_members {
         if let Some(value) = value {
             call[key] = value.into();
         }
@@ -124,20 +124,20 @@ pub(super) fn past_call(past: &PastCall) -> Value {
     call
 }
 
-/// How far a call is.
+/// Renders the progress of a call.
 pub(super) fn progress(progress: &Progress) -> Map<String, Value> {
-    let mut told = Map::new();
-    told.insert("progress".to_owned(), number(progress.progress));
+    let mut members = Map::new();
+    members.insert("progress".to_owned(), number(progress.progress));
     if let Some(total) = progress.total {
-        told.insert("total".to_owned(), number(total));
+        members.insert("total".to_owned(), number(total));
     }
     if let Some(message) = &progress.message {
-        told.insert("message".to_owned(), message.as_str().into());
+        members.insert("message".to_owned(), message.as_str().into());
     }
-    told
+    members
 }
 
-/// Whole numbers as whole numbers: 50, not 50.0.
+/// Renders integers without a fraction: 50, not 50.0.
 fn number(value: f64) -> Value {
     crate::mcp::number(value)
 }

@@ -1,5 +1,5 @@
-//! What a client sends: the envelope, and the words that each request takes. Members that nobody knows are refused, because
-//! a word that is spelled wrong would otherwise mean nothing without anybody noticing.
+//! The messages of a client: the envelope and the parameters of each request. Unknown members are
+//! rejected, so that a misspelled parameter is not silently ignored.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::errors::ControlError;
 const LONGEST_ID: usize = 64;
 const LONGEST_WORD: usize = 64;
 
-/// By what a request is recognised among those of one socket.
+/// The ID of a request, unique among the running requests of one socket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum ControlRequestId {
@@ -32,8 +32,8 @@ impl fmt::Display for ControlRequestId {
     }
 }
 
-/// What a client can ask for. It is parsed by looking it up in [`ControlRequest::ALL`], so one that is missing there does
-/// not exist for any client.
+/// The kind of a request. Parsing looks it up in [`ControlRequest::ALL`], so a kind that is missing
+/// there cannot be requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ControlRequest {
     Hello,
@@ -85,7 +85,8 @@ impl ControlRequest {
         (Self::LogIn, "mcp_login"),
     ];
 
-    /// Whether it is answered with a list, which takes from the rate of its caller as a call does.
+    /// Returns whether the response is a list. Lists count against the caller's rate limit, as
+    /// calls do.
     pub(super) fn is_list(self) -> bool {
         matches!(
             self,
@@ -104,18 +105,18 @@ impl ControlRequest {
     }
 }
 
-/// One request, its words not read yet.
+/// One request with unparsed parameters.
 #[derive(Debug)]
 pub(super) struct ControlEnvelope {
     pub(super) id: ControlRequestId,
     pub(super) subtype: String,
-    /// What the subtype stands for, if it is one that exists.
+    /// The kind of the request, or `None` if the subtype is unknown.
     pub(super) request: Option<ControlRequest>,
     raw_params: Raw,
 }
 
 impl ControlEnvelope {
-    /// Nothing if it is no request at all; then nobody could be answered.
+    /// Parses the envelope. Without a valid envelope there is no request to respond to.
     pub(super) fn read(text: &str) -> Result<Self, &'static str> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
@@ -123,27 +124,28 @@ impl ControlEnvelope {
             id: Option<&'a RawValue>,
             subtype: Option<Value>,
         }
-        let raw: &RawValue = serde_json::from_str(text).map_err(|_| "the message is no JSON")?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|_| "the message is not valid JSON")?;
         let envelope: Envelope<'_> =
-            serde_json::from_str(raw.get()).map_err(|_| "the message is no JSON object")?;
+            serde_json::from_str(raw.get()).map_err(|_| "the message is not a JSON object")?;
         let id = envelope.id.and_then(|id| serde_json::from_str(id.get()).ok()).filter(|id| match id {
             ControlRequestId::Number(_) => true,
             ControlRequestId::Text(text) => text.len() <= LONGEST_ID,
         });
-        let id = id.ok_or("the message has no id that is a whole number or a short string")?;
-        let Some(Value::String(subtype)) = envelope.subtype else { return Err("the message has no subtype") };
+        let id = id.ok_or("`id` must be an integer or a string of at most 64 bytes")?;
+        let Some(Value::String(subtype)) = envelope.subtype else { return Err("`subtype` must be a string") };
         if subtype.len() > LONGEST_WORD {
-            return Err("the message has a subtype that is none");
+            return Err("`subtype` exceeds the limit of 64 bytes");
         }
-        let words =
-            Object::parse_without(raw, &["id", "subtype"]).map_err(|_| "the message is no JSON object")?;
-        Ok(Self { id, request: ControlRequest::parse(&subtype), subtype, raw_params: words.to_raw() })
+        let params =
+            Object::parse_without(raw, &["id", "subtype"]).map_err(|_| "the message is not a JSON object")?;
+        Ok(Self { id, request: ControlRequest::parse(&subtype), subtype, raw_params: params.to_raw() })
     }
 
-    /// The words of this request.
+    /// Parses the parameters of this request.
     pub(super) fn params<T: DeserializeOwned>(&self) -> Result<T, ControlError> {
-        serde_json::from_str(self.raw_params.get())
-            .map_err(|error| ControlError::invalid(format!("{} cannot be read: {error}", self.subtype)))
+        serde_json::from_str(self.raw_params.get()).map_err(|error| {
+            ControlError::invalid(format!("invalid parameters of {}: {error}", self.subtype))
+        })
     }
 }
 
@@ -162,18 +164,18 @@ impl<T: Serialize> ControlRequestMessage<'_, T> {
     }
 }
 
-/// The end of a request that went well. Put together as text: what is inside may be large.
+/// Renders a response. Concatenates text, because the body may be large.
 pub(super) fn response(id: &ControlRequestId, subtype: &str, body: &str) -> String {
     format!(r#"{{"type":"response","id":{},"subtype":{},"response":{body}}}"#, to_raw(id), to_raw(subtype))
 }
 
-/// The end of one that did not.
-pub(super) fn error(id: &ControlRequestId, subtype: &str, trouble: &ControlError) -> String {
+/// Renders an error response.
+pub(super) fn error(id: &ControlRequestId, subtype: &str, failure: &ControlError) -> String {
     format!(
         r#"{{"type":"error","id":{},"subtype":{},"error":{}}}"#,
         to_raw(id),
         to_raw(subtype),
-        to_raw(trouble)
+        to_raw(failure)
     )
 }
 
@@ -243,7 +245,7 @@ mod tests {
     use super::{ControlEnvelope, ControlRequestId, HelloParams};
 
     #[test]
-    fn a_message_that_is_none_is_not_taken_for_a_request() {
+    fn invalid_messages_are_rejected() {
         for wrong in [
             "",
             "x",
@@ -263,17 +265,17 @@ mod tests {
         ] {
             assert!(ControlEnvelope::read(wrong).is_err(), "{wrong}");
         }
-        let order = ControlEnvelope::read(r#"{"token":"t","id":"a","subtype":"hello"}"#).unwrap();
+        let envelope = ControlEnvelope::read(r#"{"token":"t","id":"a","subtype":"hello"}"#).unwrap();
         assert_eq!(
-            (order.id.clone(), order.subtype.as_str()),
+            (envelope.id.clone(), envelope.subtype.as_str()),
             (ControlRequestId::Text("a".to_owned()), "hello")
         );
-        assert_eq!(order.params::<HelloParams>().ok().and_then(|hello| hello.token), Some("t".to_owned()));
+        assert_eq!(envelope.params::<HelloParams>().ok().and_then(|hello| hello.token), Some("t".to_owned()));
     }
 
     #[test]
-    fn a_word_that_nobody_knows_is_refused() {
-        let order = ControlEnvelope::read(r#"{"id":1,"subtype":"hello","tokken":"t"}"#).unwrap();
-        assert!(order.params::<HelloParams>().is_err());
+    fn unknown_parameters_are_rejected() {
+        let envelope = ControlEnvelope::read(r#"{"id":1,"subtype":"hello","tokken":"t"}"#).unwrap();
+        assert!(envelope.params::<HelloParams>().is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! The lifetime of one socket: handshake, subscriptions, and why it closes. `dispatch.rs` carries out its requests.
+//! The lifetime of one socket: handshake, subscriptions and close. `dispatch.rs` executes its
+//! requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,127 +27,129 @@ use crate::auth::{ConnectionCredentials, RejectionReason};
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
-/// How long a client may take to say who it is.
+/// Time limit for a client to authenticate.
 const HELLO: Duration = Duration::from_secs(10);
-/// How often it is looked whether the token is still good, and whether the client is still there.
-const LOOK: Duration = Duration::from_secs(2);
+/// Interval between two checks of the token.
+const RECHECK: Duration = Duration::from_secs(2);
+/// Interval between two pings.
 const PING: Duration = Duration::from_secs(20);
-/// A client of whom nothing is heard for so long is gone.
+/// A client that has sent nothing for this long is considered disconnected.
 const SILENCE: Duration = Duration::from_secs(60);
 
-const FULL: &str = "there are too many sockets";
+const FULL: &str = "too many control sockets are open";
 const TOO_MANY_STREAMS: &str = "this principal has too many open streams";
-const NO_HELLO: &str = "nobody said who this is";
+const NO_HELLO: &str = "the client did not authenticate in time";
 
 pub(super) async fn run_socket(control: Arc<ControlFront>, arrival: PendingSocket) {
-    let PendingSocket { mut io, credentials: visitor, authentication: proof, headers, permit: place } =
-        arrival;
+    let PendingSocket { mut io, credentials, authentication, headers, permit } = arrival;
     let ended = CancellationToken::new();
     let _ended = ended.clone().drop_guard();
     let Ok(session) = ControlSession::new(Arc::clone(&control), headers, ended) else {
-        tracing::error!("a control socket is refused: the system's source of random numbers failed");
+        tracing::error!("control socket rejected: the random number generator failed");
         return;
     };
-    let (socket, welcomed) = match admit(&mut io, &visitor, proof, place).await {
-        Ok((read, place)) => (handshake::accept(io, read, control.longest).await, Ok(place)),
-        Err(why) => (handshake::reject(io).await, Err(why)),
+    let (socket, admitted) = match admit(&mut io, &credentials, authentication, permit).await {
+        Ok((read, permit)) => (handshake::accept(io, read, control.longest).await, Ok(permit)),
+        Err(reason) => (handshake::reject(io).await, Err(reason)),
     };
     let (sink, mut stream) = socket.split();
-    let talking = async {
-        let why = match welcomed {
-            Ok(place) => match complete_handshake(&session, &mut stream, visitor, place).await {
-                Ok((visitor, _place)) => {
+    let session_task = async {
+        let reason = match admitted {
+            Ok(permit) => match complete_handshake(&session, &mut stream, credentials, permit).await {
+                Ok((credentials, _permit)) => {
                     let stream_charge = session.control.yard.charge(&session.principal(), Quota::Streams, 1);
                     match stream_charge {
                         Ok(_charge) => {
-                            let _guest = session.control.journal.attach().await;
-                            run_session(&session, &mut stream, visitor).await
+                            let _reader = session.control.journal.attach().await;
+                            run_session(&session, &mut stream, credentials).await
                         }
                         Err(_) => CloseReason::TryAgainLater(TOO_MANY_STREAMS),
                     }
                 }
-                Err(why) => why,
+                Err(reason) => reason,
             },
-            Err(why) => why,
+            Err(reason) => reason,
         };
-        session.outbox.close(why);
-        // The other side's goodbye is still to be read, else it may not get ours.
+        session.outbox.close(reason);
+        // Reads until the client's close frame. Otherwise the client may not receive ours.
         while let Some(Ok(_)) = stream.next().await {}
         std::future::pending::<()>().await;
     };
-    // In a task of its own, so that it goes on while the rest is busy.
+    // A separate task, so that writing continues while the session is busy.
     let writing = Arc::clone(&session);
     let writing = AbortOnDropHandle::new(tokio::spawn(async move { writing.outbox.write(sink).await }));
     tokio::select! {
         _ = writing => {}
-        () = talking => {}
+        () = session_task => {}
     }
 }
 
-/// Waits for a stranger's first message, which must be short; whoever is known already need not say anything.
+/// Waits for the first message of an unauthenticated client, which must be short. An authenticated
+/// client need not send anything.
 async fn admit(
     io: &mut TokioIo<Upgraded>,
-    visitor: &ConnectionCredentials,
-    proof: Result<Principal, RejectionReason>,
-    place: Option<SocketPermit>,
+    credentials: &ConnectionCredentials,
+    authentication: Result<Principal, RejectionReason>,
+    permit: Option<SocketPermit>,
 ) -> Result<(Vec<u8>, SocketPermit), CloseReason> {
-    let place = place.ok_or(CloseReason::TryAgainLater(FULL))?;
-    match proof {
-        Ok(_) => Ok((Vec::new(), place)),
-        Err(_) if visitor.needs_token() => match timeout(HELLO, read_first_message(io)).await {
-            Ok(read) => Ok((read?, place)),
+    let permit = permit.ok_or(CloseReason::TryAgainLater(FULL))?;
+    match authentication {
+        Ok(_) => Ok((Vec::new(), permit)),
+        Err(_) if credentials.needs_token() => match timeout(HELLO, read_first_message(io)).await {
+            Ok(read) => Ok((read?, permit)),
             Err(_) => Err(CloseReason::Unauthorized(NO_HELLO)),
         },
         Err(reason) => Err(close_reason_for_rejection(reason)),
     }
 }
 
-/// Finds out who it is, and says who we are. Nothing is read beyond what came with the first message.
+/// Authenticates the client and sends the welcome message. Reads nothing beyond what arrived with
+/// the first message.
 async fn complete_handshake(
     session: &ControlSession,
     stream: &mut SplitStream<ControlStream>,
-    mut visitor: ConnectionCredentials,
-    place: SocketPermit,
+    mut credentials: ConnectionCredentials,
+    permit: SocketPermit,
 ) -> Result<(ConnectionCredentials, SocketPermit), CloseReason> {
-    let by = Instant::now() + HELLO;
-    let mut asked = None;
-    while visitor.needs_token() {
-        let text = match timeout_at(by, read(stream)).await {
+    let deadline = Instant::now() + HELLO;
+    let mut hello_id = None;
+    while credentials.needs_token() {
+        let text = match timeout_at(deadline, read(stream)).await {
             Ok(text) => text?,
             Err(_) => return Err(CloseReason::Unauthorized(NO_HELLO)),
         };
-        let order = ControlEnvelope::read(&text).map_err(CloseReason::InvalidMessage)?;
-        let hello = if order.request == Some(ControlRequest::Hello) {
-            order.params::<HelloParams>().ok()
+        let envelope = ControlEnvelope::read(&text).map_err(CloseReason::InvalidMessage)?;
+        let hello = if envelope.request == Some(ControlRequest::Hello) {
+            envelope.params::<HelloParams>().ok()
         } else {
             None
         };
         let Some(HelloParams { token: Some(token) }) = hello else {
             return Err(CloseReason::Unauthorized(RejectionReason::TokenMissing.text()));
         };
-        visitor.set_token(token);
-        asked = Some(order.id);
+        credentials.set_token(token);
+        hello_id = Some(envelope.id);
     }
-    let principal = visitor.authenticate().await.map_err(close_reason_for_rejection)?;
-    let place = place.promote(&session.control.socket_permits).ok_or(CloseReason::TryAgainLater(FULL))?;
-    send_welcome(session, &principal, asked.as_ref());
+    let principal = credentials.authenticate().await.map_err(close_reason_for_rejection)?;
+    let permit = permit.promote(&session.control.socket_permits).ok_or(CloseReason::TryAgainLater(FULL))?;
+    send_welcome(session, &principal, hello_id.as_ref());
     session.set_principal(principal);
-    Ok((visitor, place))
+    Ok((credentials, permit))
 }
 
-/// Why somebody is not let in.
+/// Returns the close reason for a rejection.
 fn close_reason_for_rejection(reason: RejectionReason) -> CloseReason {
     match reason {
-        // Not their fault.
+        // The client did not cause this.
         RejectionReason::JwtKeysUnavailable => CloseReason::TryAgainLater(reason.text()),
         _ => CloseReason::Unauthorized(reason.text()),
     }
 }
 
-fn send_welcome(session: &ControlSession, principal: &Principal, asked: Option<&ControlRequestId>) {
+fn send_welcome(session: &ControlSession, principal: &Principal, hello_id: Option<&ControlRequestId>) {
     let identity = &session.control.identity;
     let mut welcome = json!({"type": "welcome"});
-    if let Some(id) = asked {
+    if let Some(id) = hello_id {
         welcome["id"] = json!(id);
     }
     welcome["protocol"] = VERSION.into();
@@ -157,7 +160,7 @@ fn send_welcome(session: &ControlSession, principal: &Principal, asked: Option<&
     session.outbox.push(welcome.to_string());
 }
 
-/// The next message. Pings are answered by the library.
+/// Reads the next message. The library answers pings.
 async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, CloseReason> {
     loop {
         match message_text(stream.next().await)? {
@@ -167,99 +170,99 @@ async fn read(stream: &mut SplitStream<ControlStream>) -> Result<String, CloseRe
     }
 }
 
-/// What was heard, if it is a message.
+/// Returns the text of a frame, or `None` if the frame is not a message.
 fn message_text(message: Option<Result<Message, tungstenite::Error>>) -> Result<Option<String>, CloseReason> {
     match message {
         Some(Ok(Message::Text(text))) => Ok(Some(text.as_str().to_owned())),
-        Some(Ok(Message::Binary(_))) => Err(CloseReason::InvalidMessage("messages are text")),
+        Some(Ok(Message::Binary(_))) => Err(CloseReason::InvalidMessage("messages must be text")),
         Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Ok(None),
         Some(Ok(Message::Close(_))) | None => Err(CloseReason::PeerClosed),
         Some(Err(error)) => Err(close_reason_for_error(&error)),
     }
 }
 
-/// Why nothing can be read any more.
+/// Returns the close reason for a read error.
 fn close_reason_for_error(error: &tungstenite::Error) -> CloseReason {
     match error {
         tungstenite::Error::Capacity(_) => CloseReason::TooLarge,
-        tungstenite::Error::Utf8(_) => CloseReason::InvalidMessage("the message is no text"),
-        tungstenite::Error::Protocol(_) => CloseReason::InvalidMessage("that is no WebSocket"),
+        tungstenite::Error::Utf8(_) => CloseReason::InvalidMessage("the message is not valid UTF-8"),
+        tungstenite::Error::Protocol(_) => CloseReason::InvalidMessage("invalid WebSocket frame"),
         _ => CloseReason::PeerClosed,
     }
 }
 
-/// Stays with a socket until it is over, and says why it is.
+/// Runs a session until the socket must close, and returns the reason.
 async fn run_session(
     session: &Arc<ControlSession>,
     stream: &mut SplitStream<ControlStream>,
-    mut visitor: ConnectionCredentials,
+    mut credentials: ConnectionCredentials,
 ) -> CloseReason {
     let mut tasks = JoinSet::new();
     let mut subscription = Subscription::default();
     let mut latest = session.control.journal.watch();
-    let mut look = interval_at(Instant::now() + LOOK, LOOK);
+    let mut recheck = interval_at(Instant::now() + RECHECK, RECHECK);
     let mut ping = interval_at(Instant::now() + PING, PING);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    recheck.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut last = Instant::now();
-    let mut left = Backlog::Empty;
+    let mut last_message = Instant::now();
+    let mut backlog = Backlog::Empty;
     let closing = session.control.closing.clone();
     loop {
         tokio::select! {
             message = stream.next() => {
-                last = Instant::now();
+                last_message = Instant::now();
                 let text = match message_text(message) {
                     Ok(Some(text)) => text,
                     Ok(None) => continue,
-                    Err(why) => return why,
+                    Err(reason) => return reason,
                 };
-                let order = match ControlEnvelope::read(&text) {
-                    Ok(order) => order,
-                    Err(why) => return CloseReason::InvalidMessage(why),
+                let envelope = match ControlEnvelope::read(&text) {
+                    Ok(envelope) => envelope,
+                    Err(reason) => return CloseReason::InvalidMessage(reason),
                 };
                 drop(text);
-                if session.running.has(&order.id) {
-                    return CloseReason::InvalidMessage("the id is in use");
+                if session.running.has(&envelope.id) {
+                    return CloseReason::InvalidMessage("the `id` is already in use");
                 }
-                if order.request == Some(ControlRequest::Hello) {
-                    match reauthenticate(session, &order, &visitor).await {
-                        Ok(known) => visitor = known,
-                        Err(why) => return why,
+                if envelope.request == Some(ControlRequest::Hello) {
+                    match reauthenticate(session, &envelope, &credentials).await {
+                        Ok(renewed) => credentials = renewed,
+                        Err(reason) => return reason,
                     }
                     continue;
                 }
-                if order.request == Some(ControlRequest::Subscribe) {
-                    // What was missed is told without waiting for more.
+                if envelope.request == Some(ControlRequest::Subscribe) {
+                    // Delivers missed events without waiting for a new one.
                     latest.mark_changed();
                 }
-                if let Err(RequestStartError::DuplicateId) = dispatch(session, &mut tasks, &mut subscription, order) {
-                    return CloseReason::InvalidMessage("the id is in use");
+                if let Err(RequestStartError::DuplicateId) = dispatch(session, &mut tasks, &mut subscription, envelope) {
+                    return CloseReason::InvalidMessage("the `id` is already in use");
                 }
             }
-            Ok(()) = latest.changed(), if !subscription.is_empty() && left != Backlog::NoRoom => {
+            Ok(()) = latest.changed(), if !subscription.is_empty() && backlog != Backlog::NoRoom => {
                 let principal = session.principal();
                 let (journal, yard) = (&session.control.journal, &session.control.yard);
-                left = subscription.deliver(journal, yard, &principal, &session.outbox);
-                if left == Backlog::More {
+                backlog = subscription.deliver(journal, yard, &principal, &session.outbox);
+                if backlog == Backlog::More {
                     latest.mark_changed();
-                    // Whoever writes, and everybody else, gets their turn in between.
+                    // Lets the writer and all other tasks run in between.
                     tokio::task::yield_now().await;
                 }
             }
-            () = session.outbox.wait_for_room(), if left == Backlog::NoRoom => {
-                left = Backlog::Empty;
+            () = session.outbox.wait_for_room(), if backlog == Backlog::NoRoom => {
+                backlog = Backlog::Empty;
                 latest.mark_changed();
             }
             Some(_) = tasks.join_next() => {}
-            _ = look.tick() => match visitor.authenticate().await {
-                // What they may do can have changed.
+            _ = recheck.tick() => match credentials.authenticate().await {
+                // The permissions may have changed.
                 Ok(principal) => session.set_principal(principal),
-                // Not their fault, and they were let in before.
+                // The client did not cause this, and the token was valid before.
                 Err(RejectionReason::JwtKeysUnavailable) => {}
                 Err(reason) => return CloseReason::Unauthorized(reason.text()),
             },
             _ = ping.tick() => {
-                if last.elapsed() > SILENCE {
+                if last_message.elapsed() > SILENCE {
                     return CloseReason::Slow;
                 }
                 session.outbox.ping();
@@ -272,23 +275,24 @@ async fn run_session(
     }
 }
 
-/// Another token of the same principal.
+/// Accepts a new token of the same principal.
 async fn reauthenticate(
     session: &ControlSession,
-    order: &ControlEnvelope,
-    visitor: &ConnectionCredentials,
+    envelope: &ControlEnvelope,
+    credentials: &ConnectionCredentials,
 ) -> Result<ConnectionCredentials, CloseReason> {
-    let hello =
-        order.params::<HelloParams>().map_err(|_| CloseReason::InvalidMessage("hello cannot be read"))?;
-    let mut known = visitor.clone();
+    let hello = envelope
+        .params::<HelloParams>()
+        .map_err(|_| CloseReason::InvalidMessage("invalid parameters of hello"))?;
+    let mut renewed = credentials.clone();
     if let Some(token) = hello.token {
-        known.set_token(token);
+        renewed.set_token(token);
     }
-    let principal = known.authenticate().await.map_err(close_reason_for_rejection)?;
+    let principal = renewed.authenticate().await.map_err(close_reason_for_rejection)?;
     if principal != session.principal() {
-        return Err(CloseReason::Unauthorized("the token is somebody else's"));
+        return Err(CloseReason::Unauthorized("the token belongs to a different principal"));
     }
-    send_welcome(session, &principal, Some(&order.id));
+    send_welcome(session, &principal, Some(&envelope.id));
     session.set_principal(principal);
-    Ok(known)
+    Ok(renewed)
 }

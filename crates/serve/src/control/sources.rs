@@ -1,9 +1,9 @@
-//! What is done with one server beside using it: its transcript, its last words, and telling it to come back, to stop, or
-//! to be logged in to.
+//! Requests that manage one server: its transcript, its standard error, reconnect, enable, disable
+//! and log in.
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
-use toolyard_hub::{OBSERVE, Principal, SourceCommand as Told, SourceName, Timestamp, TranscriptDirection};
+use toolyard_hub::{OBSERVE, Principal, SourceCommand, SourceName, Timestamp, TranscriptDirection};
 
 use super::ControlFront;
 use super::errors::{ControlError, missing_permission};
@@ -14,58 +14,59 @@ impl ControlFront {
     pub(super) fn transcript(
         &self,
         principal: &Principal,
-        words: &TranscriptParams,
+        params: &TranscriptParams,
     ) -> Result<String, ControlError> {
-        let said = self.yard.transcript(principal, &words.server_name, words.after)?;
-        let messages: Vec<_> = said
+        let transcript = self.yard.transcript(principal, &params.server_name, params.after)?;
+        let messages: Vec<_> = transcript
             .into_iter()
-            .map(|said| {
-                let direction = match said.direction {
+            .map(|message| {
+                let direction = match message.direction {
                     TranscriptDirection::ToSource => "to_server",
                     TranscriptDirection::FromSource => "from_server",
                 };
                 json!({
-                    "seq": said.number,
-                    "at": Timestamp(said.at).to_string(),
+                    "seq": message.number,
+                    "at": Timestamp(message.at).to_string(),
                     "direction": direction,
-                    "text": said.text,
+                    "text": message.text,
                 })
             })
             .collect();
-        Ok(json!({"serverName": words.server_name, "messages": messages}).to_string())
+        Ok(json!({"serverName": params.server_name, "messages": messages}).to_string())
     }
 
     pub(super) fn stderr(
         &self,
         principal: &Principal,
-        words: &ServerNameParams,
+        params: &ServerNameParams,
     ) -> Result<String, ControlError> {
         if !principal.has_permission(OBSERVE) {
             return Err(missing_permission(OBSERVE));
         }
-        let name = SourceName::new(words.server_name.as_str());
+        let name = SourceName::new(params.server_name.as_str());
         let status = self.yard.status_for(principal, &name);
-        let status = status.ok_or_else(|| unknown_server_error(&self.yard, principal, &words.server_name))?;
-        Ok(json!({"serverName": words.server_name, "lines": status.stderr}).to_string())
+        let status =
+            status.ok_or_else(|| unknown_server_error(&self.yard, principal, &params.server_name))?;
+        Ok(json!({"serverName": params.server_name, "lines": status.stderr}).to_string())
     }
 
     pub(super) fn manage(
         &self,
         principal: &Principal,
-        words: &ServerNameParams,
-        order: Told,
+        params: &ServerNameParams,
+        command: SourceCommand,
     ) -> Result<String, ControlError> {
-        self.yard.manage(principal, &words.server_name, order)?;
-        let server = render_server(&self.yard, principal, &words.server_name)?;
+        self.yard.manage(principal, &params.server_name, command)?;
+        let server = render_server(&self.yard, principal, &params.server_name)?;
         Ok(format!(r#"{{"server":{server}}}"#))
     }
 
     pub(super) async fn log_in(
         &self,
         principal: &Principal,
-        words: &ServerNameParams,
+        params: &ServerNameParams,
     ) -> Result<String, ControlError> {
-        let address = self.yard.log_in(principal, &words.server_name).await?;
-        Ok(format!(r#"{{"url":{}}}"#, to_raw(&address)))
+        let url = self.yard.log_in(principal, &params.server_name).await?;
+        Ok(format!(r#"{{"url":{}}}"#, to_raw(&url)))
     }
 }

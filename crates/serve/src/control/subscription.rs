@@ -1,4 +1,4 @@
-//! Which events one socket hears, and how they are told to it.
+//! The event subscriptions of one socket, and the delivery of events.
 
 use serde_json::{Map, Value, json};
 use toolyard_hub::{CatalogView, OBSERVE, Principal, Timestamp, Visibility, Yard, YardScope};
@@ -8,9 +8,9 @@ use super::journal::{Journal, JournalEntry, JournalEvent};
 use super::outbox::Outbox;
 use super::render;
 
-/// How many entries are looked at before anything else gets its turn.
+/// Maximum number of entries that are processed before other tasks run.
 const BATCH: usize = 256;
-/// More names than there are events make no sense.
+/// Maximum number of names in a request.
 const MOST_NAMES: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +53,8 @@ impl ControlEventName {
         }
     }
 
-    fn from_event(what: &JournalEvent) -> Self {
-        match what {
+    fn from_event(event: &JournalEvent) -> Self {
+        match event {
             JournalEvent::Server(..) => Self::Server,
             JournalEvent::CatalogChanged(..) => Self::Changed,
             JournalEvent::Resource(..) => Self::Resource,
@@ -68,12 +68,12 @@ impl ControlEventName {
     }
 }
 
-/// Every event by the name under which it is subscribed to.
+/// Returns the names of all events.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ControlEventName::ALL.into_iter().map(ControlEventName::as_str)
 }
 
-/// What has not been told.
+/// Whether events remain to be delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backlog {
     Empty,
@@ -81,12 +81,12 @@ pub(super) enum Backlog {
     NoRoom,
 }
 
-/// What one socket wants to hear, and up to where it has.
+/// The subscribed events of one socket and the last delivered number.
 #[derive(Debug, Default)]
 pub(super) struct Subscription {
     names: Vec<ControlEventName>,
     last_seq: u64,
-    /// Events that it wants and was not told.
+    /// Number of events that were lost since the last report.
     missed: u64,
 }
 
@@ -95,7 +95,7 @@ impl Subscription {
         self.names.is_empty()
     }
 
-    /// Wants these too, from now on or from after the event of this number.
+    /// Subscribes to more events, starting now or after the event with this number.
     pub(super) fn add(
         &mut self,
         names: &[String],
@@ -116,19 +116,19 @@ impl Subscription {
                 self.names.push(name);
             }
         }
-        let known = after.is_none_or(|after| journal.can_replay_from(after));
-        if let (Some(after), true) = (after, known) {
+        let is_complete = after.is_none_or(|after| journal.can_replay_from(after));
+        if let (Some(after), true) = (after, is_complete) {
             self.last_seq = after;
         }
-        Ok(json!({"subscribed": self.event_names(), "seq": journal.seq(), "missed": !known}))
+        Ok(json!({"subscribed": self.event_names(), "seq": journal.seq(), "missed": !is_complete}))
     }
 
-    /// Does not want these any more; nothing at all where none is named.
+    /// Unsubscribes from these events, or from all if `names` is `None`.
     pub(super) fn remove(&mut self, names: Option<&[String]>) -> Result<Value, ControlError> {
         match names {
             Some(names) => {
-                let gone = read(names)?;
-                self.names.retain(|name| !gone.contains(name));
+                let removed = read(names)?;
+                self.names.retain(|name| !removed.contains(name));
             }
             None => self.names.clear(),
         }
@@ -139,8 +139,8 @@ impl Subscription {
         self.names.iter().map(|name| name.as_str()).collect()
     }
 
-    /// Tells what came since the last time, as far as there is room. What there is none for waits in the journal, for as
-    /// long as that knows it.
+    /// Delivers the new events as far as there is room. The others stay in the journal for as long
+    /// as it retains them.
     pub(super) fn deliver(
         &mut self,
         journal: &Journal,
@@ -161,15 +161,15 @@ impl Subscription {
             self.report_missed(entry.seq.saturating_sub(1), outbox);
             self.last_seq = entry.seq;
             if self.names.contains(&ControlEventName::from_event(&entry.event))
-                && let Some(told) = event(entry, yard, principal, &visibility)
+                && let Some(message) = event(entry, yard, principal, &visibility)
             {
-                outbox.push(told);
+                outbox.push(message);
             }
         }
         if since.entries.len() == BATCH { Backlog::More } else { Backlog::Empty }
     }
 
-    /// Says how many were left out, before anything that came after them.
+    /// Reports the number of lost events before later events are delivered.
     fn report_missed(&mut self, seq: u64, outbox: &Outbox) {
         if self.missed > 0 {
             let more = Map::from_iter([("missed".to_owned(), self.missed.into())]);
@@ -181,19 +181,19 @@ impl Subscription {
 
 fn read(names: &[String]) -> Result<Vec<ControlEventName>, ControlError> {
     if names.len() > MOST_NAMES {
-        return Err(ControlError::invalid_at("events", "names more events than there are"));
+        return Err(ControlError::invalid_at("events", "must contain at most 64 names"));
     }
-    let known = |word: &String| {
-        ControlEventName::ALL.into_iter().find(|name| name.as_str() == word).ok_or_else(|| {
-            let words: Vec<&str> = ControlEventName::ALL.iter().map(|name| name.as_str()).collect();
-            ControlError::invalid_at("events", "names an event that there is not")
-                .suggest(format!("events are: {}", words.join(", ")))
+    let parse = |text: &String| {
+        ControlEventName::ALL.into_iter().find(|name| name.as_str() == text).ok_or_else(|| {
+            let all: Vec<&str> = ControlEventName::ALL.iter().map(|name| name.as_str()).collect();
+            ControlError::invalid_at("events", "contains an unknown event")
+                .suggest(format!("use one of: {}", all.join(", ")))
         })
     };
-    names.iter().map(known).collect()
+    names.iter().map(parse).collect()
 }
 
-/// What this principal is told, if it is anything to them.
+/// Renders an event for the principal, or returns `None` if the principal may not see it.
 fn event(
     entry: &JournalEntry,
     yard: &Yard,
@@ -201,7 +201,7 @@ fn event(
     visibility: &Visibility,
 ) -> Option<String> {
     let name = ControlEventName::from_event(&entry.event);
-    let told = match &entry.event {
+    let members = match &entry.event {
         JournalEvent::Server(source, status) => match status {
             Some(status) => {
                 if !visibility.sees_source(source) {
@@ -233,15 +233,15 @@ fn event(
             }
             json!({"serverName": source.as_str(), "uri": uri})
         }
-        JournalEvent::CallStarted(seen) | JournalEvent::CallEnded(seen)
-            if visibility.sees_call(&seen.as_recorded_call()) =>
+        JournalEvent::CallStarted(call) | JournalEvent::CallEnded(call)
+            if visibility.sees_call(&call.as_recorded_call()) =>
         {
-            json!({"call": render::call(seen)})
+            json!({"call": render::call(call)})
         }
-        JournalEvent::CallProgress(seen, progress) if visibility.sees_call(&seen.as_recorded_call()) => {
-            let mut told = Map::from_iter([("id".to_owned(), render::execution(seen.record.id).into())]);
-            told.extend(render::progress(progress));
-            told.into()
+        JournalEvent::CallProgress(call, progress) if visibility.sees_call(&call.as_recorded_call()) => {
+            let mut members = Map::from_iter([("id".to_owned(), render::execution(call.record.id).into())]);
+            members.extend(render::progress(progress));
+            members.into()
         }
         JournalEvent::Log(line) if visibility.sees_log_line(line.source.as_deref()) => {
             json!({"level": line.level, "target": line.target, "message": line.message})
@@ -251,8 +251,8 @@ fn event(
         }
         _ => return None,
     };
-    let Value::Object(told) = told else { return None };
-    Some(write(name.as_str(), entry.seq, Timestamp(entry.at), told))
+    let Value::Object(members) = members else { return None };
+    Some(write(name.as_str(), entry.seq, Timestamp(entry.at), members))
 }
 
 fn write(name: &str, seq: u64, at: Timestamp, more: Map<String, Value>) -> String {

@@ -1,4 +1,4 @@
-//! The listener, spoken to over real connections of this machine.
+//! The listener over real loopback connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,10 +30,10 @@ fn ada() -> Principal {
 fn settings(connections: ConnectionLimits) -> ServeSettings {
     let bob = Principal::new("bob", Permissions::Only(Default::default()));
     let tokens = vec![BearerToken::new("secret", ada()), BearerToken::new("other", bob)];
-    let keyring = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
+    let store = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
-        auth: ServeAuthSettings { auth: Auth::TokenStore(keyring), hosts: Vec::new(), origins: Vec::new() },
+        auth: ServeAuthSettings { auth: Auth::TokenStore(store), hosts: Vec::new(), origins: Vec::new() },
         mcp: McpSettings::default(),
         endpoint: EndpointSettings { max_body_bytes: 64 * 1024, ..EndpointSettings::default() },
         control: ControlSettings::default(),
@@ -45,7 +45,7 @@ fn settings(connections: ConnectionLimits) -> ServeSettings {
 
 struct Listening {
     address: String,
-    keyring: BearerTokenStore,
+    store: BearerTokenStore,
     _serving: AbortOnDropHandle<()>,
 }
 
@@ -58,11 +58,11 @@ async fn listening_to(yard: Arc<Yard>) -> Listening {
 }
 
 async fn serving(yard: Arc<Yard>, settings: ServeSettings) -> Listening {
-    let Auth::TokenStore(keyring) = settings.auth.auth.clone() else { unreachable!() };
+    let Auth::TokenStore(store) = settings.auth.auth.clone() else { unreachable!() };
     let bound = bind(yard, settings).await.unwrap();
     let address = bound.address().to_string();
     let serving = AbortOnDropHandle::new(tokio::spawn(bound.serve(CancellationToken::new())));
-    Listening { address, keyring, _serving: serving }
+    Listening { address, store, _serving: serving }
 }
 
 impl Listening {
@@ -70,14 +70,14 @@ impl Listening {
         tokio::time::timeout(PATIENCE, TcpStream::connect(&self.address)).await.unwrap().unwrap()
     }
 
-    /// The status of one request on a connection of its own.
+    /// Sends one request on a new connection and returns the status.
     async fn status(&self, path: &str, more: &str) -> u16 {
         let mut stream = self.connect().await;
         status(&mut stream, path, more).await.unwrap()
     }
 }
 
-/// The status of one request; nothing if the connection is closed instead.
+/// Sends one request and returns the status, or `None` if the connection is closed instead.
 async fn status(stream: &mut TcpStream, path: &str, more: &str) -> Option<u16> {
     let head = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{more}\r\n");
     stream.write_all(head.as_bytes()).await.ok()?;
@@ -86,13 +86,13 @@ async fn status(stream: &mut TcpStream, path: &str, more: &str) -> Option<u16> {
     while !answer.windows(4).any(|end| end == b"\r\n\r\n") {
         match tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap() {
             Ok(0) | Err(_) => return None,
-            Ok(some) => answer.extend(&buffer[..some]),
+            Ok(count) => answer.extend(&buffer[..count]),
         }
     }
     String::from_utf8_lossy(&answer).split(' ').nth(1)?.parse().ok()
 }
 
-/// Whether the other side has closed it.
+/// Returns whether the server closes the connection.
 async fn is_closed(stream: &mut TcpStream) -> bool {
     let read = tokio::time::timeout(PATIENCE, stream.read(&mut [0; 1])).await;
     matches!(read, Ok(Ok(0) | Err(_)))
@@ -120,15 +120,19 @@ async fn idle_connections_never_starve_health_checks_or_those_with_a_token() {
             assert_eq!(server.status("/mcp/tools", BEARER).await, 200);
         }
     }
-    assert!(is_closed(&mut idle[0]).await, "the oldest made room");
-    assert_eq!(status(&mut known, "/mcp/tools", BEARER).await, Some(200), "whoever is known is never closed");
+    assert!(is_closed(&mut idle[0]).await, "the oldest connection is evicted");
+    assert_eq!(
+        status(&mut known, "/mcp/tools", BEARER).await,
+        Some(200),
+        "an authenticated connection is never evicted"
+    );
 }
 
 #[tokio::test]
 async fn a_request_that_has_come_is_answered_before_its_connection_makes_room() {
     let limits = ConnectionLimits { unauthenticated: 2, ..ConnectionLimits::default() };
     let server = serving(quotas::wordy(YardLimits::default()), settings(limits)).await;
-    // All of them are sent before the server has a chance to take the first.
+    // All requests are sent before the server can accept the first connection.
     let request = format!(
         "POST /mcp/tools/mcp__wordy__talk/execute HTTP/1.1\r\nhost: localhost\r\n{BEARER}\
          content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
@@ -161,7 +165,7 @@ async fn slow_heads_are_cut_off_earlier_under_pressure() {
         stream.write_all(b"GET /health HTTP/1.1\r\nhost: loc").await.unwrap();
         slow.push(stream);
     }
-    // Well before the 30 seconds that a head may take otherwise.
+    // Well before the usual time limit of 30 seconds.
     assert!(is_closed(&mut slow[0]).await);
     assert_eq!(server.status("/health", "").await, 200);
 }
@@ -208,7 +212,7 @@ async fn a_refusal_can_be_read_by_a_client_that_sends_its_whole_body_first() {
         assert!(sent.is_ok(), "{path} {expected}: the body cannot be sent: {sent:?}");
         let mut answer = Vec::new();
         let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
-        assert!(read.is_ok(), "{path} {expected}: the answer cannot be read: {read:?}");
+        assert!(read.is_ok(), "{path} {expected}: the response cannot be read: {read:?}");
         let answer = String::from_utf8(answer).unwrap();
         assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{answer}");
         assert!(answer.to_lowercase().contains("connection: close"), "{answer}");
@@ -239,12 +243,12 @@ except Exception as error: print(repr(error))
 #[tokio::test]
 async fn without_random_numbers_the_server_does_not_start() {
     let _outage = SimulatedOutage::begin();
-    let refused = bind(Yard::with_sources([]), settings(ConnectionLimits::default())).await;
-    assert!(matches!(refused, Err(ServeError::Random(_))), "{refused:?}");
+    let bound = bind(Yard::with_sources([]), settings(ConnectionLimits::default())).await;
+    assert!(matches!(bound, Err(ServeError::Random(_))), "{bound:?}");
 }
 
 #[tokio::test]
-async fn a_control_socket_of_a_stranger_is_closed_by_the_header_of_a_large_frame() {
+async fn the_header_of_a_large_frame_closes_an_unauthenticated_control_socket() {
     let server = listening(ConnectionLimits::default()).await;
     let mut stream = server.connect().await;
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
@@ -254,9 +258,9 @@ async fn a_control_socket_of_a_stranger_is_closed_by_the_header_of_a_large_frame
     frame.extend((10_u64 << 20).to_be_bytes());
     frame.extend([0; 4]);
     stream.write_all(&frame).await.unwrap();
-    let mut said = [0; 4];
-    tokio::time::timeout(PATIENCE, stream.read_exact(&mut said)).await.unwrap().unwrap();
-    assert_eq!((said[0], u16::from_be_bytes([said[2], said[3]])), (0x88, 1009));
+    let mut close = [0; 4];
+    tokio::time::timeout(PATIENCE, stream.read_exact(&mut close)).await.unwrap().unwrap();
+    assert_eq!((close[0], u16::from_be_bytes([close[2], close[3]])), (0x88, 1009));
 }
 
 #[tokio::test]
@@ -276,14 +280,14 @@ async fn a_standing_stream_ends_with_its_token() {
     let mut listening = server.connect().await;
     let more = format!("{BEARER}accept: text/event-stream\r\nmcp-session-id: {session}\r\n");
     assert_eq!(status(&mut listening, "/mcp", &more).await, Some(200));
-    server.keyring.replace(BearerCredentials::default());
+    server.store.replace(BearerCredentials::default());
     let mut rest = Vec::new();
-    // The last chunk of the body, which is how a stream ends.
+    // A stream ends with the last chunk of the body.
     while !rest.ends_with(b"0\r\n\r\n") {
         let mut buffer = [0; 1024];
-        let some = tokio::time::timeout(PATIENCE, listening.read(&mut buffer)).await.unwrap().unwrap();
-        assert!(some > 0);
-        rest.extend(&buffer[..some]);
+        let count = tokio::time::timeout(PATIENCE, listening.read(&mut buffer)).await.unwrap().unwrap();
+        assert!(count > 0);
+        rest.extend(&buffer[..count]);
     }
     assert_eq!(server.status("/mcp/tools", BEARER).await, 401);
 }

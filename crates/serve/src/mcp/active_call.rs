@@ -1,4 +1,4 @@
-//! A call under way: carries what it says to the client, and its questions, until there is an outcome.
+//! A running call: forwards its updates and questions to the client until there is an outcome.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,30 +22,31 @@ use toolyard_hub::{
 };
 use toolyard_wire::{ClientChannel, RawJson};
 
-/// How long a call may be silent before it gets a task of its own.
-const SOON: std::time::Duration = std::time::Duration::from_secs(1);
-/// How long questions that follow a first one are waited for, so that the client is asked once for all of them.
-const BREATH: std::time::Duration = std::time::Duration::from_millis(10);
+/// How long a call without updates runs inline before it gets a task of its own.
+const INLINE_TIME: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long to wait for more questions after the first one, so that the client gets all of them in
+/// one response.
+const QUESTION_WAIT: std::time::Duration = std::time::Duration::from_millis(10);
 
-/// How the client is asked.
+/// How questions reach the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QuestionMode {
-    /// With a request of our own, while the call goes on.
+    /// With a request to the client while the call continues.
     Legacy,
-    /// By an answer that says what is missing; the client repeats its request with it.
+    /// With an `input_required` result. The client repeats its request with the answers.
     Modern,
 }
 
-/// A call under way. Dropping this cancels the call.
+/// A running call. Dropping this cancels the call.
 #[derive(Debug)]
 pub(super) struct McpCall {
-    /// Before the work, which learns of it when it is dropped.
+    /// Declared before `work`, so that it is dropped first and the work notices the cancellation.
     _cancel: DropGuard,
     work: McpCallTask,
     updates: mpsc::Receiver<CallerUpdate>,
-    /// What was streamed so far.
+    /// The chunks streamed so far.
     pub(super) chunks: Vec<Value>,
-    /// Questions that a modern client has been asked, or is about to be.
+    /// Questions that have been or will be sent to a modern client.
     open_questions: Vec<QuestionBatch>,
     answers: HashMap<String, RawJson>,
 }
@@ -60,105 +61,105 @@ impl McpCall {
         Self { _cancel: cancel.drop_guard(), work, updates, chunks, open_questions, answers }
     }
 
-    /// Takes what a modern client answered; open questions that are answered now go on.
+    /// Adds answers of a modern client and resolves the open questions that they complete.
     pub(super) fn answer(&mut self, answers: HashMap<String, RawJson>) {
         self.answers.extend(answers);
-        for ask in std::mem::take(&mut self.open_questions) {
-            self.resolve_questions(ask);
+        for batch in std::mem::take(&mut self.open_questions) {
+            self.resolve_questions(batch);
         }
     }
 
-    /// Answers the questions if every answer is there, else keeps them open.
-    fn resolve_questions(&mut self, ask: QuestionBatch) {
-        if !ask.questions.iter().all(|question| self.has_answer(question)) {
-            return self.open_questions.push(ask);
+    /// Resolves the questions if all answers are available. Otherwise the questions stay open.
+    fn resolve_questions(&mut self, batch: QuestionBatch) {
+        if !batch.questions.iter().all(|question| self.has_answer(question)) {
+            return self.open_questions.push(batch);
         }
         let answer = |question: Question| Some((question.key.clone(), self.answers.remove(&question.key)?));
-        let answers = ask.questions.into_iter().filter_map(answer).collect();
-        // Whoever asked may have given up meanwhile.
-        let _ = ask.reply.send(Ok(answers));
+        let answers = batch.questions.into_iter().filter_map(answer).collect();
+        // The receiver may be gone.
+        let _ = batch.reply.send(Ok(answers));
     }
 
     fn has_answer(&self, question: &Question) -> bool {
         self.answers.get(&question.key).is_some_and(|answer| is_valid_answer(question.kind, answer))
     }
 
-    /// The questions that still have no answer, as a modern client is told of them.
+    /// Returns the unanswered questions for a modern client.
     pub(super) fn unanswered(&self) -> Vec<&Question> {
-        let all = self.open_questions.iter().flat_map(|ask| &ask.questions);
+        let all = self.open_questions.iter().flat_map(|batch| &batch.questions);
         all.filter(|question| !self.has_answer(question)).collect()
     }
 
-    /// Stays with the call. `None` means that a modern client has to be asked first.
+    /// Runs the call to its end. Returns `None` if a modern client must answer questions first.
     pub(super) async fn drive(
         &mut self,
-        outlet: &ClientChannel,
+        channel: &ClientChannel,
         token: Option<&RawValue>,
-        pace: QuestionMode,
+        mode: QuestionMode,
     ) -> Option<Result<Outcome, HubError>> {
         if !self.open_questions.is_empty() {
             return None;
         }
         let mut asking: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
-        let soon = tokio::time::sleep(SOON);
-        tokio::pin!(soon);
+        let inline_time = tokio::time::sleep(INLINE_TIME);
+        tokio::pin!(inline_time);
         let outcome = loop {
             let update = tokio::select! {
                 biased;
                 Some(update) = self.updates.recv() => update,
                 Some(()) = asking.next(), if !asking.is_empty() => continue,
                 outcome = self.work.outcome() => break outcome,
-                () = &mut soon, if self.work.is_inline() => {
+                () = &mut inline_time, if self.work.is_inline() => {
                     self.work.spawn();
                     continue;
                 }
             };
-            // The client may read what is said as slowly as it likes.
+            // From here on the client may read slowly, so the call needs a task of its own.
             self.work.spawn();
-            match (update, pace) {
-                (CallerUpdate::Ask(ask), QuestionMode::Legacy) => {
-                    asking.push(ask_legacy_client(outlet, ask).boxed())
+            match (update, mode) {
+                (CallerUpdate::Ask(batch), QuestionMode::Legacy) => {
+                    asking.push(ask_legacy_client(channel, batch).boxed())
                 }
-                (CallerUpdate::Ask(ask), QuestionMode::Modern) => {
-                    self.resolve_questions(ask);
-                    // Questions asked in the same breath go out together.
-                    let breath = tokio::time::Instant::now() + BREATH;
-                    while let Ok(Some(update)) = tokio::time::timeout_at(breath, self.updates.recv()).await {
+                (CallerUpdate::Ask(batch), QuestionMode::Modern) => {
+                    self.resolve_questions(batch);
+                    // Questions in quick succession are sent together.
+                    let until = tokio::time::Instant::now() + QUESTION_WAIT;
+                    while let Ok(Some(update)) = tokio::time::timeout_at(until, self.updates.recv()).await {
                         match update {
-                            CallerUpdate::Ask(ask) => self.resolve_questions(ask),
-                            other => forward_update(outlet, token, &mut self.chunks, other).await,
+                            CallerUpdate::Ask(batch) => self.resolve_questions(batch),
+                            other => forward_update(channel, token, &mut self.chunks, other).await,
                         }
                     }
                     if !self.open_questions.is_empty() {
                         return None;
                     }
                 }
-                (other, _) => forward_update(outlet, token, &mut self.chunks, other).await,
+                (other, _) => forward_update(channel, token, &mut self.chunks, other).await,
             }
         };
-        // What was said before the end comes before the end.
+        // Forwards the remaining updates before the result.
         while let Ok(update) = self.updates.try_recv() {
-            forward_update(outlet, token, &mut self.chunks, update).await;
+            forward_update(channel, token, &mut self.chunks, update).await;
         }
         Some(outcome)
     }
 }
 
-/// Progress and log lines go out; chunks are kept for the result.
+/// Sends progress and log lines, and collects chunks for the result.
 async fn forward_update(
-    outlet: &ClientChannel,
+    channel: &ClientChannel,
     token: Option<&RawValue>,
     chunks: &mut Vec<Value>,
     update: CallerUpdate,
 ) {
-    // A client that is gone hears nothing; its call ends when the transport drops it.
+    // If the client is gone, the transport drops the call.
     let _ = match update {
         CallerUpdate::Progress(progress) => match token {
-            Some(token) => outlet.notify("notifications/progress", &progress_params(token, &progress)).await,
+            Some(token) => channel.notify("notifications/progress", &progress_params(token, &progress)).await,
             None => Ok(()),
         },
-        CallerUpdate::Log(line) => outlet.notify("notifications/message", &log_params(&line)).await,
-        CallerUpdate::Pause(pause) => outlet.pause(pause.retry, pause.returned).await,
+        CallerUpdate::Log(line) => channel.notify("notifications/message", &log_params(&line)).await,
+        CallerUpdate::Pause(pause) => channel.pause(pause.retry, pause.returned).await,
         CallerUpdate::Chunk(chunk) => {
             chunks.push(chunk);
             Ok(())
@@ -178,7 +179,7 @@ fn progress_params(token: &RawValue, progress: &Progress) -> RawJson {
     to_raw(&params)
 }
 
-/// Whole numbers as whole numbers: 50, not 50.0.
+/// Renders integers without a fraction: 50, not 50.0.
 pub(crate) fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
@@ -201,30 +202,31 @@ pub(super) fn method(kind: QuestionKind) -> &'static str {
     }
 }
 
-/// Puts questions to a legacy client, all at once.
-async fn ask_legacy_client(outlet: &ClientChannel, ask: QuestionBatch) {
-    let put = |question: Question| async move {
-        let answer = outlet.request(method(question.kind), &legacy_params(&question)?).await;
+/// Sends questions to a legacy client, all at the same time.
+async fn ask_legacy_client(channel: &ClientChannel, batch: QuestionBatch) {
+    let send = |question: Question| async move {
+        let answer = channel.request(method(question.kind), &legacy_params(&question)?).await;
         let failed = |message: String| Err(HubError::new(ErrorKind::ToolFailed, message));
         match answer {
             Ok(Ok(answer)) if is_valid_answer(question.kind, &answer) => Ok((question.key, answer)),
-            Ok(Ok(_)) => failed(format!("the client's answer to {} makes no sense", method(question.kind))),
+            Ok(Ok(_)) => failed(format!("the client's answer to {} is invalid", method(question.kind))),
             Ok(Err(error)) => {
-                failed(format!("the client refused {}: {}", method(question.kind), error_message(&error)))
+                failed(format!("the client rejected {}: {}", method(question.kind), error_message(&error)))
             }
             Err(gone) => Err(HubError::new(ErrorKind::Cancelled, gone.to_string())),
         }
     };
-    let QuestionBatch { questions, mut reply } = ask;
-    let answers = async { join_all(questions.into_iter().map(put)).await.into_iter().collect() };
+    let QuestionBatch { questions, mut reply } = batch;
+    let answers = async { join_all(questions.into_iter().map(send)).await.into_iter().collect() };
     tokio::select! {
         answers = answers => drop(reply.send(answers)),
-        // Nobody waits for the answer any more; dropping the requests tells the client.
+        // The answers are no longer needed. Dropping the requests cancels them at the client.
         () = reply.closed() => {}
     }
 }
 
-/// The legacy era wants an id on questions that send a person to an address; the modern one has none.
+/// Returns the params of a question for a legacy client. URL elicitations need an ID in the legacy
+/// era; the modern era has none.
 fn legacy_params(question: &Question) -> Result<RawJson, HubError> {
     let Ok(mut params) = Object::parse(&question.params) else { return Ok(question.params.clone()) };
     if question.kind == QuestionKind::ElicitUrl && !params.contains("elicitationId") {
@@ -239,7 +241,7 @@ fn error_message(error: &RawValue) -> String {
     error.get("message").and_then(Value::as_str).unwrap_or("no reason given").to_owned()
 }
 
-/// Whether an answer has the shape that its question asks for.
+/// Returns whether an answer has the structure that its question requires.
 pub(crate) fn is_valid_answer(kind: QuestionKind, answer: &RawValue) -> bool {
     let Ok(answer) = serde_json::from_str::<Value>(answer.get()) else { return false };
     match kind {
@@ -255,16 +257,17 @@ pub(crate) fn is_valid_answer(kind: QuestionKind, answer: &RawValue) -> bool {
 
 type CallResult = Result<Outcome, HubError>;
 
-/// The work on one call. Whoever waits for a call starts by doing it: most are over soon and say nothing on the way, and a
-/// task for each of those would cost more than the call. A call that speaks, takes its time or is given up goes on in a task,
-/// so that its deadline holds even while its client does not read.
+/// The work on one call. It starts inline in the waiting future: most calls end soon without
+/// updates, and a task for each of them would cost more than the call. A call that sends an update,
+/// takes long or is dropped continues in a task, so that its deadline holds even while its client
+/// does not read.
 #[derive(Debug)]
 pub(super) struct McpCallTask(TaskState);
 
 enum TaskState {
-    /// Done by whoever asks for the outcome.
+    /// Runs while the outcome is awaited.
     Inline(BoxFuture<'static, CallResult>),
-    /// Done in a task, whether anybody asks or not.
+    /// Runs in a task, whether the outcome is awaited or not.
     Spawned(JoinHandle<CallResult>),
     Done,
 }
@@ -279,7 +282,7 @@ impl McpCallTask {
         matches!(self.0, TaskState::Inline(_))
     }
 
-    /// From now on it is done in a task.
+    /// Moves the work to a task.
     pub(super) fn spawn(&mut self) {
         self.0 = match std::mem::replace(&mut self.0, TaskState::Done) {
             TaskState::Inline(call) => TaskState::Spawned(tokio::spawn(call)),
@@ -289,7 +292,7 @@ impl McpCallTask {
 
     /// Completes once, when the call has ended.
     pub(super) async fn outcome(&mut self) -> CallResult {
-        let ended = poll_fn(|cx| match &mut self.0 {
+        let result = poll_fn(|cx| match &mut self.0 {
             TaskState::Inline(call) => call.as_mut().poll(cx),
             TaskState::Spawned(task) => {
                 Pin::new(task).poll(cx).map(|joined| joined.unwrap_or_else(|_| lost_call()))
@@ -298,15 +301,16 @@ impl McpCallTask {
         })
         .await;
         self.0 = TaskState::Done;
-        ended
+        result
     }
 }
 
 fn lost_call() -> CallResult {
-    Err(HubError::new(ErrorKind::Bug, "the call was lost"))
+    Err(HubError::new(ErrorKind::Bug, "the call ended without a result"))
 }
 
-/// Whoever gives a call up has cancelled it; what runs in it must learn that, and put things away.
+/// A dropped call is canceled. It continues in a task, so that it can notice the cancellation and
+/// clean up.
 impl Drop for McpCallTask {
     fn drop(&mut self) {
         let state = std::mem::replace(&mut self.0, TaskState::Done);
@@ -319,9 +323,9 @@ impl Drop for McpCallTask {
 impl fmt::Debug for TaskState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Inline(_) => "Here",
-            Self::Spawned(_) => "Apart",
-            Self::Done => "Over",
+            Self::Inline(_) => "Inline",
+            Self::Spawned(_) => "Spawned",
+            Self::Done => "Done",
         })
     }
 }
@@ -341,19 +345,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_crashes_is_lost_and_nothing_else_is() {
-        for apart in [false, true] {
+    async fn a_call_that_panics_ends_with_an_error() {
+        for spawned in [false, true] {
             let mut work = McpCallTask::new(async { std::panic::resume_unwind(Box::new("a bug")) });
-            if apart {
+            if spawned {
                 work.spawn();
             }
-            let ended = work.outcome().await.unwrap_err();
-            assert_eq!((ended.kind(), ended.message()), (ErrorKind::Bug, "the call was lost"));
+            let error = work.outcome().await.unwrap_err();
+            assert_eq!((error.kind(), error.message()), (ErrorKind::Bug, "the call ended without a result"));
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_apart_goes_on_though_nobody_asks() {
+    async fn spawned_work_continues_while_its_outcome_is_not_awaited() {
         let (done, is_done) = oneshot::channel();
         let mut work = McpCallTask::new(async {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -367,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_given_up_half_way_is_still_carried_to_its_end() {
+    async fn dropped_work_still_runs_to_its_end() {
         let (go, going) = oneshot::channel::<()>();
         let (done, is_done) = oneshot::channel();
         let mut work = McpCallTask::new(async {

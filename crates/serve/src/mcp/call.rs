@@ -1,4 +1,5 @@
-//! `tools/call`, `resources/read` and `prompts/get`: from the protocol's words to a request for the hub.
+//! `tools/call`, `resources/read` and `prompts/get`: translates the params into a request for the
+//! hub.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use super::response::{CachePolicy, cacheable, ensure_modern_fields, strip_modern
 use super::response::{ErrorReporting, error_result};
 use super::{McpFront, client_era, params};
 
-/// What an outcome is of; it decides how the outcome is dressed.
+/// The kind of a call, which determines how its result is rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum McpCallKind {
     Tool,
@@ -54,7 +55,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// What a modern client adds when it repeats a request with answers.
+/// The members that a modern client adds when it repeats a request with answers.
 #[derive(Default)]
 pub(super) struct InputResponses {
     answers: HashMap<String, RawJson>,
@@ -62,16 +63,16 @@ pub(super) struct InputResponses {
 }
 
 impl InputResponses {
-    /// Clients of the legacy era do not repeat: there these words mean nothing.
+    /// Parses the members. They are ignored in the legacy era, which does not have them.
     fn read(
         request: &InboundRequest<Principal>,
         responses: Option<&RawValue>,
         state: Option<&RawValue>,
     ) -> Result<Self, RpcError> {
-        fn read<T: DeserializeOwned>(what: &str, raw: Option<&RawValue>) -> Result<Option<T>, RpcError> {
+        fn read<T: DeserializeOwned>(member: &str, raw: Option<&RawValue>) -> Result<Option<T>, RpcError> {
             raw.map(|raw| serde_json::from_str(raw.get()))
                 .transpose()
-                .map_err(|error| RpcError::invalid_params(format!("{what} cannot be read: {error}")))
+                .map_err(|error| RpcError::invalid_params(format!("invalid {member}: {error}")))
         }
         if request.version.era() == Era::Legacy {
             return Ok(Self::default());
@@ -89,7 +90,7 @@ impl McpFront {
         let look_up = || self.yard.look_up_tool(&name, &request.caller, era, &self.reach);
         let mut tool = look_up();
         if tool.is_none() {
-            // It may be of a source that is still starting, or that clients of this era have not been to yet.
+            // The source may still be starting, or its entries for this era may not be loaded yet.
             self.yard.wait_for_startup(self.settings.start_wait).await;
             self.yard.discover_era(era, &self.reach, self.settings.start_wait).await;
             tool = look_up();
@@ -133,39 +134,36 @@ impl McpFront {
         self.run_call(request, target, None, McpCallKind::Prompt, repeated).await
     }
 
-    /// Hands the request to the hub and stays with it until there is an answer for the client.
+    /// Passes the request to the hub and waits until there is a response for the client.
     pub(super) async fn run_call(
         &self,
         request: InboundRequest<Principal>,
-        what: CallTarget,
+        target: CallTarget,
         tool: Option<Arc<ToolEntry>>,
-        subject: McpCallKind,
+        kind: McpCallKind,
         repeated: InputResponses,
     ) -> Result<RawJson, RpcError> {
         let modern = request.version.era() == Era::Modern;
         let mut run = match &repeated.state {
             Some(state) => self.parking.take(state, &request.caller, &digest(&request)?)?,
-            None => self.start(&request, what, tool)?,
+            None => self.start(&request, target, tool)?,
         };
         run.answer(repeated.answers);
-        let pace = if modern { QuestionMode::Modern } else { QuestionMode::Legacy };
-        match run.drive(&request.channel, request.meta.progress_token.as_deref(), pace).await {
-            Some(Ok(outcome)) => Ok(self.render_result(&request, outcome, &run.chunks, subject)),
+        let mode = if modern { QuestionMode::Modern } else { QuestionMode::Legacy };
+        match run.drive(&request.channel, request.meta.progress_token.as_deref(), mode).await {
+            Some(Ok(outcome)) => Ok(self.render_result(&request, outcome, &run.chunks, kind)),
             Some(Err(error)) => {
-                let asked =
-                    if subject == McpCallKind::Tool { ErrorReporting::Tool } else { ErrorReporting::Other };
-                let told = error_result(&error, request.version, asked)?;
-                Ok(if modern { ensure_modern_fields(&self.info, told) } else { told })
+                let reporting =
+                    if kind == McpCallKind::Tool { ErrorReporting::Tool } else { ErrorReporting::Other };
+                let result = error_result(&error, request.version, reporting)?;
+                Ok(if modern { ensure_modern_fields(&self.info, result) } else { result })
             }
             None => match self.yard.charge(&request.caller, Quota::Parked, 1) {
                 Ok(charge) => self.parking.park(run, charge, &request.caller, digest(&request)?, &self.info),
                 Err(error) => {
-                    let asked = if subject == McpCallKind::Tool {
-                        ErrorReporting::Tool
-                    } else {
-                        ErrorReporting::Other
-                    };
-                    Ok(ensure_modern_fields(&self.info, error_result(&error, request.version, asked)?))
+                    let reporting =
+                        if kind == McpCallKind::Tool { ErrorReporting::Tool } else { ErrorReporting::Other };
+                    Ok(ensure_modern_fields(&self.info, error_result(&error, request.version, reporting)?))
                 }
             },
         }
@@ -174,25 +172,25 @@ impl McpFront {
     fn start(
         &self,
         request: &InboundRequest<Principal>,
-        what: CallTarget,
+        target: CallTarget,
         tool: Option<Arc<ToolEntry>>,
     ) -> Result<McpCall, RpcError> {
-        let version = match (&what, &request.meta.all) {
+        let version = match (&target, &request.meta.all) {
             (CallTarget::Tool { .. }, Some(meta)) => {
                 meta::requested_version(meta).map_err(RpcError::invalid_params)?
             }
             _ => None,
         };
-        let abilities = client_capabilities(request)?;
+        let capabilities = client_capabilities(request)?;
         let client_session = request.session.as_ref().map(|session| {
-            // Which log lines a client wants differs from call to call.
-            let abilities = ClientCapabilities { log_level: None, ..abilities.clone() };
-            ClientSession::new(session.id(), abilities, session.closed_token())
+            // The log level may differ from call to call.
+            let capabilities = ClientCapabilities { log_level: None, ..capabilities.clone() };
+            ClientSession::new(session.id(), capabilities, session.closed_token())
         });
-        let (client, updates) = CallerChannel::new(abilities);
+        let (client, updates) = CallerChannel::new(capabilities);
         let cancel = tokio_util::sync::CancellationToken::new();
         let call = CallRequest {
-            target: what,
+            target,
             tool,
             principal: request.caller.clone(),
             deadline: Deadline::after(Duration::MAX),
@@ -218,7 +216,7 @@ impl McpFront {
         Ok(McpCall::new(work, updates, cancel))
     }
 
-    /// The caller's headers that some source is to be handed; none unless the configuration names them.
+    /// Returns the caller's headers that the configuration forwards to sources.
     fn forwarded_headers(&self, transport: &RequestTransport) -> Vec<(String, String)> {
         let RequestTransport::Http(headers) = transport else { return Vec::new() };
         let value = |name: &String| Some((name.clone(), headers.get(name)?.to_str().ok()?.to_owned()));
@@ -230,16 +228,16 @@ impl McpFront {
         request: &InboundRequest<Principal>,
         outcome: Outcome,
         chunks: &[serde_json::Value],
-        subject: McpCallKind,
+        kind: McpCallKind,
     ) -> RawJson {
         let body = match chunks {
             [] => outcome.body,
             chunks => with_chunks(&outcome.body, chunks),
         };
-        match (request.version.era(), subject) {
+        match (request.version.era(), kind) {
             (Era::Legacy, _) if outcome.modern => strip_modern_fields(&body),
             (Era::Legacy, _) => body,
-            // Whether contents change, and who may see them, only their source knows.
+            // Only the source knows whether the contents change and who may see them.
             (Era::Modern, McpCallKind::Resource) => {
                 cacheable(&self.info, &body, CachePolicy::private(Duration::ZERO))
             }
@@ -248,10 +246,10 @@ impl McpFront {
     }
 }
 
-/// What this client can be asked, and which log lines it wants.
+/// Returns the capabilities and the log level of the client.
 fn client_capabilities(request: &InboundRequest<Principal>) -> Result<ClientCapabilities, RpcError> {
     let level = match &request.session {
-        // Before a legacy client says otherwise it gets what a person would want to see.
+        // Until a legacy client sets a level, it gets `info`.
         Some(session) => Some(session.log_level().unwrap_or_else(|| "info".to_owned())),
         None => request.meta.log_level.clone(),
     };

@@ -32,13 +32,13 @@ struct Argument {
 
 impl McpFront {
     pub(super) async fn complete(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
-        let read: Complete = params(&request.method, request.params.as_deref())?;
-        let reference = match read.reference {
+        let complete: Complete = params(&request.method, request.params.as_deref())?;
+        let reference = match complete.reference {
             Ref::Prompt { name } => CompletionReference::Prompt(name),
             Ref::Resource { uri } => CompletionReference::Template(uri),
         };
-        let Argument { name: argument, value } = read.argument;
-        let what = CallTarget::Completion { reference, argument, value, context: read.context };
-        self.run_call(request, what, None, McpCallKind::Completion, InputResponses::default()).await
+        let Argument { name: argument, value } = complete.argument;
+        let target = CallTarget::Completion { reference, argument, value, context: complete.context };
+        self.run_call(request, target, None, McpCallKind::Completion, InputResponses::default()).await
     }
 }

@@ -1,4 +1,4 @@
-//! What the server says about itself.
+//! `server/discover`: identity and capabilities of the server.
 
 use serde_json::json;
 use toolyard_hub::json::{from_text, to_raw};
@@ -16,7 +16,8 @@ pub(super) fn info(identity: &Identity) -> RawJson {
     to_raw(&info)
 }
 
-/// A yard may come to offer any of these later, so all are declared from the start.
+/// Returns the capabilities. A source added later may offer any of them, so all are declared from
+/// the start.
 pub(super) fn capabilities(version: Version) -> RawJson {
     let mut capabilities = json!({
         "tools": {"listChanged": true},

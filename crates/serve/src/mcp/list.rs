@@ -22,10 +22,10 @@ struct Paging {
 impl McpFront {
     pub(super) fn list_tools(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let view = self.view(request);
-        let alone = self.reach.single_source().is_some();
-        // Who looks at one server by itself sees it as it is.
-        let on_it = |tool: &&Arc<ToolEntry>| alone || tool.listing == ToolListing::Listed;
-        let all = view.tools().filter(on_it).map(|tool| match alone {
+        let is_single = self.reach.single_source().is_some();
+        // The endpoint of a single server lists all of its tools.
+        let is_listed = |tool: &&Arc<ToolEntry>| is_single || tool.listing == ToolListing::Listed;
+        let all = view.tools().filter(is_listed).map(|tool| match is_single {
             false => (tool.full_name.as_str(), tool_item(tool, &tool.shown, request)),
             true => (tool.raw_name.as_str(), tool_item(tool, &tool.definition, request)),
         });
@@ -70,18 +70,18 @@ impl McpFront {
         let mut all = all.peekable();
         if let Some(cursor) = &paging.cursor {
             let last = read_cursor(key, cursor)?;
-            // A list that changed meanwhile has no such place any more; the client starts again.
+            // If the list has changed, the item may be gone. The client starts again.
             if !all.by_ref().any(|(name, _)| name == last) {
-                return Err(RpcError::invalid_params("this cursor is of a list that has changed"));
+                return Err(RpcError::invalid_params("invalid cursor: the list has changed"));
             }
         }
         let mut text = format!(r#"{{"{key}":["#);
         let mut last = None;
-        for (at, (name, shown)) in all.by_ref().take(self.settings.page).enumerate() {
-            if at > 0 {
+        for (index, (name, item)) in all.by_ref().take(self.settings.page).enumerate() {
+            if index > 0 {
                 text.push(',');
             }
-            match shown {
+            match item {
                 ListItem::Unchanged(raw) => text.push_str(raw.get()),
                 ListItem::Edited(raw) => text.push_str(raw.get()),
             }
@@ -96,15 +96,15 @@ impl McpFront {
         if request.version.era() == Era::Legacy {
             return Ok(list);
         }
-        // A list that is not whole yet is not worth keeping.
+        // An incomplete list must not be cached.
         let ttl = if self.yard.is_startup_complete() { self.settings.list_ttl } else { Duration::ZERO };
         let cache = if private { CachePolicy::private(ttl) } else { CachePolicy::public(ttl) };
         Ok(cacheable(&self.info, &list, cache))
     }
 }
 
-/// A definition on its way out: as it is, or with what this client's version forbids left out, and what another yard must
-/// know added.
+/// A definition for the client. An edited definition lacks fields that the client's protocol
+/// version forbids, or has additional metadata for a yard in front of this one.
 enum ListItem<'a> {
     Unchanged(&'a RawValue),
     Edited(RawJson),
@@ -122,24 +122,24 @@ fn tool_item<'a>(
             None => ListItem::Unchanged(definition),
         };
     }
-    let fitting = |tool: &ToolEntry, definition: &RawValue| {
+    let compatible = |tool: &ToolEntry, definition: &RawValue| {
         strip_output_schema(tool, definition, version).unwrap_or_else(|| definition.to_owned())
     };
-    // Each version has permissions of its own, and says so.
+    // Each version has its own permissions in its metadata.
     let older = tool.older.iter().filter(|older| older.is_listed_for(&request.caller));
     let older: Vec<RawJson> = older
         .map(|older| {
-            // Under the name that the newest has here.
+            // Older versions appear under the same name as the newest one.
             let shown = if definition.get() == tool.shown.get() { &older.shown } else { &older.definition };
-            meta::with_yard_metadata(&fitting(older, shown), &older.permissions, &[])
+            meta::with_yard_metadata(&compatible(older, shown), &older.permissions, &[])
         })
         .collect();
-    ListItem::Edited(meta::with_yard_metadata(&fitting(tool, definition), &tool.permissions, &older))
+    ListItem::Edited(meta::with_yard_metadata(&compatible(tool, definition), &tool.permissions, &older))
 }
 
-/// Without an output schema that this client's version forbids; nothing where there is none.
+/// Removes an output schema that the client's version forbids. Returns `None` if nothing changes.
 fn strip_output_schema(tool: &ToolEntry, definition: &RawValue, version: Version) -> Option<RawJson> {
-    // Before the modern era an output schema had to be of an object.
+    // Before the modern era, an output schema had to describe an object.
     if version.era() == Era::Modern || tool.output_schema.is_none() || tool.output_is_object {
         return None;
     }
@@ -148,7 +148,8 @@ fn strip_output_schema(tool: &ToolEntry, definition: &RawValue, version: Version
     Some(members.to_raw())
 }
 
-/// A definition that says which permissions it needs, so that a yard in front of this one can ask for them too.
+/// Adds the required permissions to a definition, so that a yard in front of this one can enforce
+/// them too.
 fn item_with_permissions<'a>(definition: &'a RawValue, permissions: &[String]) -> ListItem<'a> {
     match permissions {
         [] => ListItem::Unchanged(definition),
@@ -156,15 +157,16 @@ fn item_with_permissions<'a>(definition: &'a RawValue, permissions: &[String]) -
     }
 }
 
-/// The cursor names the last thing of the page before, so that it stays right when things are added.
+/// Encodes a cursor. It names the last item of the previous page, so that it stays valid when items
+/// are added.
 fn write_cursor(key: &str, last: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{key}\n{last}"))
 }
 
 fn read_cursor(key: &str, cursor: &str) -> Result<String, RpcError> {
-    let wrong = || RpcError::invalid_params("this cursor is none of ours");
+    let invalid = || RpcError::invalid_params("invalid cursor");
     let text = URL_SAFE_NO_PAD.decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    let text = text.ok_or_else(wrong)?;
-    let (of, last) = text.split_once('\n').ok_or_else(wrong)?;
-    if of == key { Ok(last.to_owned()) } else { Err(wrong()) }
+    let text = text.ok_or_else(invalid)?;
+    let (cursor_key, last) = text.split_once('\n').ok_or_else(invalid)?;
+    if cursor_key == key { Ok(last.to_owned()) } else { Err(invalid()) }
 }

@@ -1,5 +1,5 @@
-//! What clients are told unasked: lists that changed and resources that were updated. Legacy sessions hear
-//! it on their own; modern clients hold a `subscriptions/listen` request open for it.
+//! Notifications of changed lists and updated resources. Legacy sessions receive them
+//! automatically; modern clients keep a `subscriptions/listen` request open for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const TOOLS: &str = "notifications/tools/list_changed";
 const PROMPTS: &str = "notifications/prompts/list_changed";
 const RESOURCES: &str = "notifications/resources/list_changed";
 const UPDATED: &str = "notifications/resources/updated";
-/// How often calls that wait for an answer in vain are looked for.
+/// Interval between two checks for expired parked calls.
 const SWEEP: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
@@ -41,11 +41,11 @@ struct Filter {
     resource_subscriptions: Vec<String>,
 }
 
-/// Tells every legacy session what changed, for as long as it is polled.
-pub(crate) async fn announce(front: Arc<McpFront>, roster: Arc<SessionRegistry<Principal>>) {
+/// Notifies every legacy session of changes, for as long as the future is polled.
+pub(crate) async fn announce(front: Arc<McpFront>, sessions: Arc<SessionRegistry<Principal>>) {
     let mut events = front.yard.events().subscribe_changes();
     let mut sweep = tokio::time::interval(SWEEP);
-    let nothing = from_text("{}".to_owned());
+    let no_params = from_text("{}".to_owned());
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -56,29 +56,29 @@ pub(crate) async fn announce(front: Arc<McpFront>, roster: Arc<SessionRegistry<P
         };
         let event = match event {
             Ok(event) => event,
-            // Whoever fell behind does not know what changed, so everything may have.
+            // After a lag it is unknown what changed, so everything may have.
             Err(RecvError::Lagged(_)) => Arc::new(front.all_changed_event()),
             Err(RecvError::Closed) => return,
         };
         match &*event {
             YardEvent::CatalogChanged(change, sources) => {
-                for (caller, session) in roster.all() {
+                for (caller, session) in sessions.all() {
                     if !front.yard.visibility(&caller).sees_changes(sources, &front.reach) {
                         continue;
                     }
                     for method in methods(*change) {
-                        session.announce(method, &nothing);
+                        session.announce(method, &no_params);
                     }
                 }
             }
             YardEvent::ResourceUpdated { source, uri } => {
                 let params = to_raw(&json!({"uri": uri}));
-                for (caller, session) in roster.all() {
+                for (caller, session) in sessions.all() {
                     let subscribed = session.is_subscribed(uri, |guard| {
-                        let held = guard.downcast_ref::<ResourceSubscription>();
-                        held.is_some_and(|held| held.is_for(source, uri))
+                        let subscription = guard.downcast_ref::<ResourceSubscription>();
+                        subscription.is_some_and(|subscription| subscription.is_for(source, uri))
                     });
-                    // What the caller may see can have changed since.
+                    // The visibility may have changed since the subscription.
                     if subscribed && front.yard.visibility(&caller).sees_update(source, uri) {
                         session.announce(UPDATED, &params);
                     }
@@ -100,17 +100,19 @@ fn methods(change: CatalogChange) -> impl Iterator<Item = &'static str> {
 }
 
 impl McpFront {
-    /// `resources/subscribe` of the legacy era.
+    /// Handles `resources/subscribe` of the legacy era.
     pub(super) fn subscribe(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let ResourceUriParams { uri } = params(&request.method, request.params.as_deref())?;
-        let Some(held) = self.yard.subscribe(&request.caller, &self.reach, &uri) else {
+        let Some(subscription) = self.yard.subscribe(&request.caller, &self.reach, &uri) else {
             let error =
-                RpcError::new(toolyard_wire::code::RESOURCE_NOT_FOUND, format!("unknown resource {uri}"));
+                RpcError::new(toolyard_wire::code::RESOURCE_NOT_FOUND, format!("unknown resource `{uri}`"));
             return Err(error.with_data(json!({"uri": uri})));
         };
         let most = self.yard.limits().subscriptions;
         match &request.session {
-            Some(session) if session.subscribe(&uri, Box::new(held), most) => Ok(from_text("{}".to_owned())),
+            Some(session) if session.subscribe(&uri, Box::new(subscription), most) => {
+                Ok(from_text("{}".to_owned()))
+            }
             _ => Err(too_many_subscriptions(most)),
         }
     }
@@ -123,25 +125,27 @@ impl McpFront {
         Ok(from_text("{}".to_owned()))
     }
 
-    /// `subscriptions/listen` of the modern era: goes on until the client hangs up or the server stops.
+    /// Handles `subscriptions/listen` of the modern era. Runs until the client disconnects or the
+    /// server stops.
     pub(super) async fn listen(&self, request: InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let Listen { notifications: filter } = params(&request.method, request.params.as_deref())?;
         let most = self.yard.limits().subscriptions;
         if filter.resource_subscriptions.len() > most {
             return Err(too_many_subscriptions(most));
         }
-        // Listening before saying so, so that nothing falls between the two.
+        // Subscribes before the acknowledgment, so that no event is lost in between.
         let mut events = self.yard.events().subscribe_changes();
         let id = from_text(request.id.as_json().to_owned());
-        // They are given back when this request ends, however it does.
+        // The subscriptions end with this request, however it ends.
         let subscribe = |uri: &String| {
-            self.yard.subscribe(&request.caller, &self.reach, uri).map(|held| (uri.clone(), held))
+            let subscription = self.yard.subscribe(&request.caller, &self.reach, uri);
+            subscription.map(|subscription| (uri.clone(), subscription))
         };
-        let held: HashMap<String, ResourceSubscription> =
+        let subscriptions: HashMap<String, ResourceSubscription> =
             filter.resource_subscriptions.iter().filter_map(subscribe).collect();
-        let tell = |method: &'static str, params: Value| notify(&request.channel, method, params, &id);
-        let agreed = filter.acknowledged(&held);
-        if tell("notifications/subscriptions/acknowledged", json!({"notifications": agreed})).await.is_err() {
+        let send = |method: &'static str, params: Value| notify(&request.channel, method, params, &id);
+        let accepted = json!({"notifications": filter.acknowledged(&subscriptions)});
+        if send("notifications/subscriptions/acknowledged", accepted).await.is_err() {
             return Ok(complete_result(&id));
         }
         loop {
@@ -160,21 +164,23 @@ impl McpFront {
                     if visibility.sees_changes(sources, &self.reach) =>
                 {
                     for method in methods(filter.filter_change(*change)) {
-                        let _ = tell(method, json!({})).await;
+                        let _ = send(method, json!({})).await;
                     }
                 }
                 YardEvent::ResourceUpdated { source, uri }
-                    if held.get(uri).is_some_and(|held| held.is_for(source, uri))
+                    if subscriptions
+                        .get(uri)
+                        .is_some_and(|subscription| subscription.is_for(source, uri))
                         && visibility.sees_update(source, uri) =>
                 {
-                    let _ = tell(UPDATED, json!({"uri": uri})).await;
+                    let _ = send(UPDATED, json!({"uri": uri})).await;
                 }
                 _ => {}
             }
         }
     }
 
-    /// What is told to those who missed something.
+    /// Returns the event for clients that missed other events.
     fn all_changed_event(&self) -> YardEvent {
         let change = CatalogChange { tools: true, resources: true, prompts: true };
         let sources: Vec<SourceName> = self.yard.statuses().into_iter().map(|(name, _)| name).collect();
@@ -183,7 +189,9 @@ impl McpFront {
 }
 
 fn too_many_subscriptions(most: usize) -> RpcError {
-    RpcError::invalid_request(format!("more than {most} subscriptions to resources (limits.subscriptions)"))
+    RpcError::invalid_request(format!(
+        "exceeds the limit of {most} resource subscriptions (limits.subscriptions)"
+    ))
 }
 
 impl Filter {
@@ -195,33 +203,33 @@ impl Filter {
         }
     }
 
-    /// What of the filter will be honoured, as the client is told.
-    fn acknowledged(&self, held: &HashMap<String, ResourceSubscription>) -> Value {
-        let mut agreed = serde_json::Map::new();
+    /// Returns the accepted part of the filter for the acknowledgment.
+    fn acknowledged(&self, subscriptions: &HashMap<String, ResourceSubscription>) -> Value {
+        let mut accepted = serde_json::Map::new();
         let flags = [
             ("toolsListChanged", self.tools_list_changed),
             ("promptsListChanged", self.prompts_list_changed),
             ("resourcesListChanged", self.resources_list_changed),
         ];
-        for (key, _) in flags.into_iter().filter(|(_, wanted)| *wanted) {
-            agreed.insert(key.to_owned(), true.into());
+        for (key, _) in flags.into_iter().filter(|(_, is_set)| *is_set) {
+            accepted.insert(key.to_owned(), true.into());
         }
         if !self.resource_subscriptions.is_empty() {
-            let kept = self.resource_subscriptions.iter().filter(|uri| held.contains_key(*uri));
-            agreed.insert("resourceSubscriptions".to_owned(), kept.cloned().collect());
+            let uris = self.resource_subscriptions.iter().filter(|uri| subscriptions.contains_key(*uri));
+            accepted.insert("resourceSubscriptions".to_owned(), uris.cloned().collect());
         }
-        agreed.into()
+        accepted.into()
     }
 }
 
 async fn notify(
-    outlet: &ClientChannel,
+    channel: &ClientChannel,
     method: &str,
     mut params: Value,
     id: &RawValue,
 ) -> Result<(), toolyard_wire::ClientGone> {
     params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
-    outlet.notify(method, &to_raw(&params)).await
+    channel.notify(method, &to_raw(&params)).await
 }
 
 fn complete_result(id: &RawValue) -> RawJson {

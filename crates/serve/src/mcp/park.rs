@@ -1,5 +1,6 @@
-//! Calls that wait for a modern client's answer. The client holds a signed note that leads back to its call;
-//! the note is good once, for one principal, one request and a limited time.
+//! Parked calls, which wait for an answer of a modern client. The client holds a signed
+//! `requestState` that identifies its call. It is valid once, for one principal, one request and a
+//! limited time.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,7 +23,8 @@ use super::active_call::{McpCall, method};
 use super::params;
 use super::response::ensure_modern_fields;
 
-/// The key that signs the notes of parked calls. It lives as long as the process, as the calls do.
+/// The key that signs the request states of parked calls. It lives as long as the process, as the
+/// calls do.
 #[derive(Clone)]
 pub(crate) struct ParkingKey([u8; 32]);
 
@@ -38,7 +40,7 @@ impl std::fmt::Debug for ParkingKey {
     }
 }
 
-/// The calls that wait.
+/// All parked calls.
 pub(super) struct ParkedCalls {
     parked: Mutex<HashMap<String, ParkedCall>>,
     key: ParkingKey,
@@ -46,23 +48,23 @@ pub(super) struct ParkedCalls {
     time: Duration,
 }
 
-/// A call that waits, until when, and what its principal is charged for it.
+/// A parked call, when it expires, and the quota charge of its principal.
 struct ParkedCall {
     until: Instant,
     call: McpCall,
     _charge: QuotaCharge,
 }
 
-/// What a note says. Everything in it is checked when it comes back.
+/// The content of a request state. All of it is checked when the client sends it back.
 #[derive(Serialize, Deserialize)]
 struct RequestState {
-    /// The call.
+    /// ID of the call.
     c: String,
-    /// When it expires, in seconds since 1970.
+    /// Expiry in seconds since 1970.
     x: u64,
-    /// Whose it is.
+    /// Principal.
     p: String,
-    /// The request that it belongs to.
+    /// Digest of the request.
     r: String,
 }
 
@@ -71,7 +73,7 @@ impl ParkedCalls {
         Self { parked: Mutex::default(), key, most, time }
     }
 
-    /// Lets the call wait and tells the client what is asked.
+    /// Parks a call and returns its questions for the client.
     pub(super) fn park(
         &self,
         run: McpCall,
@@ -86,8 +88,8 @@ impl ParkedCalls {
             requests.set(&question.key, to_raw(&request));
         }
         let id = toolyard_random::hex_id()
-            .map_err(|error| RpcError::new(code::INTERNAL, format!("the call cannot wait: {error}")))?;
-        let note = RequestState {
+            .map_err(|error| RpcError::new(code::INTERNAL, format!("the call cannot be parked: {error}")))?;
+        let state = RequestState {
             c: id.clone(),
             x: unix_time() + self.time.as_secs(),
             p: principal.id().to_owned(),
@@ -100,7 +102,7 @@ impl ParkedCalls {
             if parked.len() >= self.most {
                 return Err(RpcError::new(
                     code::INTERNAL,
-                    "too many calls wait for an answer; try again later",
+                    "too many calls are waiting for an answer; retry later",
                 ));
             }
             parked.insert(id, ParkedCall { until: now + self.time, call: run, _charge: charge });
@@ -108,43 +110,45 @@ impl ParkedCalls {
         let mut result = Object::default();
         result.set("resultType", to_raw("input_required"));
         result.set("inputRequests", requests.to_raw());
-        result.set("requestState", to_raw(&self.sign(&note)));
+        result.set("requestState", to_raw(&self.sign(&state)));
         Ok(ensure_modern_fields(info, result.to_raw()))
     }
 
-    /// The call that this note leads to, if the note is ours, this principal's, and for this very request.
+    /// Returns the parked call of a request state. The state must be signed by this server and
+    /// belong to this principal and request.
     pub(super) fn take(
         &self,
         state: &str,
         principal: &Principal,
         request: &str,
     ) -> Result<McpCall, RpcError> {
-        let refused = |why: &str| RpcError::invalid_params(format!("this requestState {why}"));
-        let note = self.verify(state).ok_or_else(|| refused("is none of ours"))?;
-        if note.p != principal.id() || note.r != request {
-            return Err(refused("belongs to another request"));
+        let invalid = |reason: &str| RpcError::invalid_params(format!("requestState {reason}"));
+        let state = self.verify(state).ok_or_else(|| invalid("was not issued by this server"))?;
+        if state.p != principal.id() || state.r != request {
+            return Err(invalid("belongs to a different request"));
         }
-        let gone = || refused("has expired or was used already; send the request without it to start again");
-        if note.x < unix_time() {
-            return Err(gone());
+        let expired =
+            || invalid("has expired or was already used; send the request without it to start again");
+        if state.x < unix_time() {
+            return Err(expired());
         }
-        let parked = self.parked.lock().remove(&note.c);
-        parked.map(|parked| parked.call).ok_or_else(gone)
+        let parked = self.parked.lock().remove(&state.c);
+        parked.map(|parked| parked.call).ok_or_else(expired)
     }
 
-    /// Cancels the calls whose time is up.
+    /// Cancels the expired calls.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         self.parked.lock().retain(|_, parked| parked.until > now);
     }
 
-    /// Cancels them all.
+    /// Cancels all calls.
     pub(super) fn clear(&self) {
         self.parked.lock().clear();
     }
 
-    fn sign(&self, note: &RequestState) -> String {
-        let payload = to_raw(note);
+    fn sign(&self, state: &RequestState) -> String {
+        let payload = to_raw(state);
         let signature = self.mac(payload.get()).map(|mac| mac.finalize().into_bytes());
         let signature = signature.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default();
         format!("{}.{signature}", URL_SAFE_NO_PAD.encode(payload.get()))
@@ -171,8 +175,8 @@ impl std::fmt::Debug for ParkedCalls {
     }
 }
 
-/// What makes two requests the same: the method, the name and the arguments. Only calls that are parked, or come
-/// back, need it, so it is worked out from the params only then.
+/// Returns a digest of the method, the name and the arguments. Requests with the same digest are
+/// the same. It is computed only when a call is parked or resumed.
 pub(super) fn digest(request: &InboundRequest<Principal>) -> Result<String, RpcError> {
     #[derive(Deserialize)]
     struct DigestParams {
@@ -180,10 +184,10 @@ pub(super) fn digest(request: &InboundRequest<Principal>) -> Result<String, RpcE
         uri: Option<String>,
         arguments: Option<RawJson>,
     }
-    let salient: DigestParams = params(&request.method, request.params.as_deref())?;
-    let name = salient.name.or(salient.uri).unwrap_or_default();
+    let relevant: DigestParams = params(&request.method, request.params.as_deref())?;
+    let name = relevant.name.or(relevant.uri).unwrap_or_default();
     let mut hasher = Sha256::new();
-    for part in [request.method.as_str(), &name, salient.arguments.as_deref().map_or("", RawValue::get)] {
+    for part in [request.method.as_str(), &name, relevant.arguments.as_deref().map_or("", RawValue::get)] {
         hasher.update(part.len().to_be_bytes());
         hasher.update(part.as_bytes());
     }
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_random_numbers_no_call_is_parked_and_no_key_is_made() {
+    async fn without_random_numbers_no_call_is_parked_and_no_key_is_generated() {
         let parking = ParkedCalls::new(4, Duration::from_secs(60), ParkingKey::generate().unwrap());
         let info = from_text(r#"{"name":"t"}"#.to_owned());
         let yard = toolyard_hub::Yard::with_sources([]);
@@ -223,7 +227,7 @@ mod tests {
         };
         let outage = SimulatedOutage::begin();
         let refused = park().unwrap_err();
-        assert_eq!(refused.message, "the call cannot wait: the system's source of random numbers failed");
+        assert_eq!(refused.message, format!("the call cannot be parked: {RandomError}"));
         assert_eq!(ParkingKey::generate().err(), Some(RandomError));
         drop(outage);
         park().unwrap();

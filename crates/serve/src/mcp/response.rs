@@ -1,5 +1,5 @@
-//! What goes back to an MCP client: results with what the modern era adds to them, and errors of the hub in the words of the
-//! protocol. `error_result` is the one table from kinds of errors to JSON-RPC errors.
+//! Responses to MCP clients: results with the fields of the modern era, and hub errors as protocol
+//! errors. `error_result` is the only mapping from error kinds to JSON-RPC errors.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use toolyard_wire::{Era, RawJson, RpcError, Version, code};
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
-/// How long, and for whom, a client may keep a result.
+/// How long a client may cache a result, and whether it may share the cached result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CachePolicy {
     ttl: Duration,
@@ -29,12 +29,13 @@ impl CachePolicy {
     }
 }
 
-/// A finished result. One that says itself what kind it is keeps its word.
+/// Adds the fields of the modern era to a result. A result that already has them stays unchanged.
 pub(super) fn ensure_modern_fields(info: &RawValue, result: RawJson) -> RawJson {
     if has_modern_fields(&result) { result } else { add_modern_fields(info, &result, |_| {}) }
 }
 
-/// Whether a result says everything already, as that of a modern source does.
+/// Returns whether a result already has the fields of the modern era, as that of a modern source
+/// does.
 fn has_modern_fields(result: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct ModernResult<'a> {
@@ -48,11 +49,11 @@ fn has_modern_fields(result: &RawValue) -> bool {
         #[serde(borrow, rename = "io.modelcontextprotocol/serverInfo")]
         _info: &'a RawValue,
     }
-    // A cheap look first: only a modern source names itself.
+    // A cheap check first: only a modern source sends its server information.
     contains_text(result, SERVER_INFO) && serde_json::from_str::<ModernResult<'_>>(result.get()).is_ok()
 }
 
-/// A finished result that may be kept.
+/// Adds the fields of the modern era and the cache policy to a result.
 pub(super) fn cacheable(info: &RawValue, result: &RawValue, cache: CachePolicy) -> RawJson {
     add_modern_fields(info, result, |object| {
         let ttl = u64::try_from(cache.ttl.as_millis()).unwrap_or(u64::MAX);
@@ -64,7 +65,7 @@ pub(super) fn cacheable(info: &RawValue, result: &RawValue, cache: CachePolicy) 
     })
 }
 
-/// A modern source's result for a legacy client: without what that era does not know.
+/// Removes the fields of the modern era from a result for a legacy client.
 pub(super) fn strip_modern_fields(result: &RawValue) -> RawJson {
     let Ok(mut object) = Object::parse(result) else { return result.to_owned() };
     for key in ["resultType", "ttlMs", "cacheScope"] {
@@ -78,7 +79,7 @@ pub(super) fn strip_modern_fields(result: &RawValue) -> RawJson {
 }
 
 fn add_modern_fields(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut Object)) -> RawJson {
-    // A result that is no object cannot be added to; it goes out as the source sent it.
+    // A result that is not an object cannot be extended. It is passed on unchanged.
     let Ok(mut object) = Object::parse(result) else { return result.to_owned() };
     if !object.contains("resultType") {
         object.set("resultType", to_raw("complete"));
@@ -92,10 +93,11 @@ fn add_modern_fields(info: &RawValue, result: &RawValue, more: impl FnOnce(&mut 
     object.to_raw()
 }
 
-/// Puts what a tool streamed before what it returned: MCP has no partial results, and nothing may be lost.
+/// Puts the chunks that a tool streamed before its result. MCP has no partial results, and nothing
+/// may be lost.
 pub(super) fn with_chunks(body: &RawValue, chunks: &[Value]) -> RawJson {
     let Ok(mut object) = Object::parse(body) else { return body.to_owned() };
-    let kept: Vec<RawJson> = object
+    let content: Vec<RawJson> = object
         .get("content")
         .and_then(|content| serde_json::from_str(content.get()).ok())
         .unwrap_or_default();
@@ -106,13 +108,14 @@ pub(super) fn with_chunks(body: &RawValue, chunks: &[Value]) -> RawJson {
         };
         to_raw(&serde_json::json!({"type": "text", "text": text}))
     });
-    let all: Vec<RawJson> = blocks.chain(kept).collect();
+    let all: Vec<RawJson> = blocks.chain(content).collect();
     let texts: Vec<&str> = all.iter().map(|block| block.get()).collect();
     object.set("content", from_text(format!("[{}]", texts.join(","))));
     object.to_raw()
 }
 
-/// What was asked for. Only a tool's result can say that it failed; everything else needs a JSON-RPC error.
+/// How an error is reported. Only the result of a tool can report a failure; all other requests
+/// need a JSON-RPC error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorReporting {
     Tool,
@@ -122,7 +125,7 @@ pub(super) enum ErrorReporting {
 pub(super) fn error_result(
     error: &HubError,
     version: Version,
-    asked: ErrorReporting,
+    reporting: ErrorReporting,
 ) -> Result<RawJson, RpcError> {
     let modern = version.era() == Era::Modern;
     if let Some(origin) = error.source_error() {
@@ -133,10 +136,10 @@ pub(super) fn error_result(
         ErrorKind::UnknownResource if modern => code::INVALID_PARAMS,
         ErrorKind::UnknownResource => code::RESOURCE_NOT_FOUND,
         ErrorKind::InvalidArguments if version >= Version::V2025_11_25 => {
-            return tool_error_result(error, asked, code::INVALID_PARAMS);
+            return tool_error_result(error, reporting, code::INVALID_PARAMS);
         }
         ErrorKind::InvalidArguments => code::INVALID_PARAMS,
-        // The door answers these with HTTP 401 and 413; here only stdio is left.
+        // Over HTTP these become status 401 and 413 earlier. Only stdio gets here.
         ErrorKind::Unauthenticated | ErrorKind::TooLarge => code::INVALID_REQUEST,
         ErrorKind::Forbidden
         | ErrorKind::RateLimited
@@ -145,45 +148,46 @@ pub(super) fn error_result(
         | ErrorKind::NotConnected
         | ErrorKind::CannotConnect
         | ErrorKind::ConnectionLost
-        | ErrorKind::ToolFailed => return tool_error_result(error, asked, code::INTERNAL),
+        | ErrorKind::ToolFailed => return tool_error_result(error, reporting, code::INTERNAL),
         ErrorKind::ClientCannot if modern => {
-            let needed = error.details().cloned().unwrap_or_else(|| json!({}));
-            let data = json!({"requiredCapabilities": needed});
+            let required = error.details().cloned().unwrap_or_else(|| json!({}));
+            let data = json!({"requiredCapabilities": required});
             return Err(
                 RpcError::new(code::MISSING_CAPABILITY, error.message_with_suggestion()).with_data(data)
             );
         }
-        ErrorKind::ClientCannot => return tool_error_result(error, asked, code::INVALID_REQUEST),
+        ErrorKind::ClientCannot => return tool_error_result(error, reporting, code::INVALID_REQUEST),
         ErrorKind::Bug => code::INTERNAL,
     };
     Err(rpc(code, error))
 }
 
-/// A caller that holds too much, or asks too often, for something that is no tool.
+/// Returns the error for an exceeded quota or rate limit of a request other than a tool call.
 pub(super) fn quota_error(error: &HubError) -> RpcError {
-    // The request is fine; the status stays that of an answer.
+    // The request itself is valid, so the HTTP status stays 200.
     let data = error
         .retry_after()
         .map(|wait| json!({"retryAfterMs": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)}));
-    let refused = RpcError::new(code::INTERNAL, error.message_with_suggestion()).with_status(200);
-    data.into_iter().fold(refused, RpcError::with_data)
+    let error = RpcError::new(code::INTERNAL, error.message_with_suggestion()).with_status(200);
+    data.into_iter().fold(error, RpcError::with_data)
 }
 
-/// A source's own error, in the codes of the client's era.
+/// Forwards an error of a source, with the codes of the client's era.
 fn forward_source_error(origin: &SourceError, modern: bool) -> RpcError {
     let code = match origin.code {
         code::RESOURCE_NOT_FOUND if modern => code::INVALID_PARAMS,
         other => other,
     };
     let error = RpcError::new(code, origin.message.clone());
-    // Only this one says something about the request itself; the others are about what it led to.
+    // Only this code concerns the request itself. The others concern its execution.
     let error = if code == code::MISSING_CAPABILITY { error } else { error.with_status(200) };
     origin.data.iter().cloned().fold(error, RpcError::with_data)
 }
 
-/// As a result that says it failed, where there is one.
-fn tool_error_result(error: &HubError, asked: ErrorReporting, code: i64) -> Result<RawJson, RpcError> {
-    match asked {
+/// Reports an error as a failed tool result, or as a JSON-RPC error if the request is not a tool
+/// call.
+fn tool_error_result(error: &HubError, reporting: ErrorReporting, code: i64) -> Result<RawJson, RpcError> {
+    match reporting {
         ErrorReporting::Tool => Ok(to_raw(&json!({
             "content": [{"type": "text", "text": error.message_with_suggestion()}],
             "isError": true,
@@ -201,7 +205,7 @@ fn rpc(code: i64, error: &HubError) -> RpcError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fmt::Write;
 
     use toolyard_hub::{ErrorKind, HubError};
@@ -209,22 +213,32 @@ mod tests {
 
     use super::{ErrorReporting, error_result};
 
+    /// Describes how an error of this kind is reported to a client.
+    fn describe_error_response(kind: ErrorKind, version: Version, reporting: ErrorReporting) -> String {
+        match error_result(&HubError::new(kind, "x"), version, reporting) {
+            Ok(_) => "result with isError".to_owned(),
+            Err(error) => error.code.to_string(),
+        }
+    }
+
+    /// Describes how an error of a tool call is reported, for the manual.
+    pub(crate) fn describe_tool_error(kind: ErrorKind, version: Version) -> String {
+        describe_error_response(kind, version, ErrorReporting::Tool)
+    }
+
     #[test]
     fn every_kind_of_error_has_its_words() {
         let mut table = String::new();
         for kind in ErrorKind::ALL {
-            for (version, asked) in [
+            for (version, reporting) in [
                 (Version::V2025_06_18, ErrorReporting::Tool),
                 (Version::V2025_11_25, ErrorReporting::Tool),
                 (Version::V2026_07_28, ErrorReporting::Tool),
                 (Version::V2025_11_25, ErrorReporting::Other),
                 (Version::V2026_07_28, ErrorReporting::Other),
             ] {
-                let words = match error_result(&HubError::new(kind, "x"), version, asked) {
-                    Ok(_) => "result with isError".to_owned(),
-                    Err(error) => error.code.to_string(),
-                };
-                writeln!(table, "{:<26} {version} {asked:<5?} {words}", kind.as_str()).unwrap();
+                let response = describe_error_response(kind, version, reporting);
+                writeln!(table, "{:<26} {version} {reporting:<5?} {response}", kind.as_str()).unwrap();
             }
         }
         insta::assert_snapshot!(table);

@@ -1,5 +1,5 @@
-//! Hub errors as REST errors: the table of codes and statuses, and the shape of an error response. Handlers return a
-//! [`RestError`]; only `response.rs` turns it into bytes.
+//! REST errors: the table of codes and statuses for hub errors, and the fields of an error
+//! response. Handlers return a [`RestError`]; `response.rs` serializes it.
 
 use std::time::Duration;
 
@@ -10,10 +10,11 @@ use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaViolation};
 
 use super::result;
 
-/// The client went away or asked us to stop; nginx made this number known.
+/// Status 499 "Client Closed Request", introduced by nginx: the client disconnected or canceled the
+/// call.
 const CLIENT_CLOSED: u16 = 499;
 
-/// The code and the status of a kind of error.
+/// Returns the error code and HTTP status for an error kind.
 pub(super) fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     match kind {
         ErrorKind::UnknownTool => ("TOOL_NOT_FOUND", StatusCode::NOT_FOUND),
@@ -29,7 +30,7 @@ pub(super) fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
             ("EXECUTION_ERROR", StatusCode::BAD_GATEWAY)
         }
         ErrorKind::ToolFailed => ("EXECUTION_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
-        // Over plain HTTP nobody can be asked anything: whatever the caller does, this tool cannot be used here.
+        // REST has no way to ask the caller, so this tool cannot be used over REST at all.
         ErrorKind::ClientCannot => ("EXECUTION_ERROR", StatusCode::NOT_IMPLEMENTED),
         ErrorKind::Bug => ("INTERNAL_ERROR", StatusCode::INTERNAL_SERVER_ERROR),
     }
@@ -39,7 +40,7 @@ fn client_closed_request() -> StatusCode {
     StatusCode::from_u16(CLIENT_CLOSED).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
-/// What went wrong, as the caller is told.
+/// An error as the caller sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct RestError {
     pub(super) status: StatusCode,
@@ -54,7 +55,7 @@ impl RestError {
         Self { status, code, message: message.into(), details: None, retry_after: None }
     }
 
-    /// In the words that this kind has anywhere.
+    /// Creates an error with the code and status of `kind`.
     pub(crate) fn from_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
         let (code, status) = code_and_status(kind);
         Self::new(status, code, message)
@@ -66,11 +67,12 @@ impl RestError {
         self
     }
 
-    /// The request itself is wrong, in these ways. What points into no body is the name of a parameter.
+    /// Creates a validation error for the given violations. The pointer of a violation outside the
+    /// body is a parameter name.
     pub(crate) fn invalid(violations: &[SchemaViolation]) -> Self {
-        let told: Vec<String> = violations.iter().map(SchemaViolation::message).collect();
+        let messages: Vec<String> = violations.iter().map(SchemaViolation::message).collect();
         let first = violations.first();
-        Self::from_kind(ErrorKind::InvalidArguments, format!("invalid request: {}", told.join("; ")))
+        Self::from_kind(ErrorKind::InvalidArguments, format!("invalid request: {}", messages.join("; ")))
             .with_details(&json!({
                 "field": first.map(|wrong| &wrong.field),
                 "reason": first.map(|wrong| &wrong.reason),
@@ -79,16 +81,17 @@ impl RestError {
             }))
     }
 
-    /// The same for one thing.
+    /// Creates a validation error with one violation.
     pub(crate) fn invalid_at(pointer: &str, reason: impl Into<String>, provided: Value) -> Self {
         Self::invalid(&[SchemaViolation::new(pointer, reason, provided)])
     }
 
-    /// An error of the hub. Of a bug of ours the caller learns nothing but the id under which the log has it.
+    /// Converts a hub error. For internal errors, the caller only sees the execution ID under which
+    /// the error is logged.
     pub(crate) fn from_hub_error(error: &HubError, execution: &str) -> Self {
         let (code, status) = code_and_status(error.kind());
         if error.kind() == ErrorKind::Bug {
-            tracing::error!(execution, error = error.message(), "a call met a bug of ours");
+            tracing::error!(execution, error = error.message(), "internal error in a call");
             return Self::new(status, code, "internal error").with_details(&json!({"id": execution}));
         }
         let mut details = match error.details() {
@@ -100,11 +103,11 @@ impl RestError {
             fill_validation_details(&mut details, error.message());
         }
         if let Some(origin) = error.source_error() {
-            let mut said = json!({"code": origin.code, "message": origin.message});
+            let mut upstream = json!({"code": origin.code, "message": origin.message});
             if let Some(data) = &origin.data {
-                said["data"] = data.clone();
+                upstream["data"] = data.clone();
             }
-            details.insert("upstream".to_owned(), said);
+            details.insert("upstream".to_owned(), upstream);
         }
         if let Some(suggestion) = error.suggestion() {
             details.insert("suggestion".to_owned(), suggestion.into());
@@ -115,21 +118,24 @@ impl RestError {
         Self { retry_after: error.retry_after(), ..failure }
     }
 
-    /// A tool that answered that it failed: its text is the message, and all that it said is in the details.
+    /// Converts the result of a tool that reported an error: its text becomes the message, its
+    /// content goes into the details.
     pub(crate) fn from_outcome(outcome: &Outcome) -> Self {
-        let said = result::RestToolResult::read(&outcome.body);
-        let text = said.text();
-        let message = if text.is_empty() { "the tool failed and did not say why".to_owned() } else { text };
+        let result = result::RestToolResult::read(&outcome.body);
+        let text = result.text();
+        let message =
+            if text.is_empty() { "the tool failed without an error message".to_owned() } else { text };
         let mut details = Object::default();
-        details.set("content", said.content());
-        if let Some(structured) = said.structured() {
+        details.set("content", result.content());
+        if let Some(structured) = result.structured() {
             details.set("structuredContent", from_text(structured.get().to_owned()));
         }
         Self { details: Some(details.to_raw()), ..Self::from_kind(ErrorKind::ToolFailed, message) }
     }
 }
 
-/// What the protocol promises about every validation error, where a source told less.
+/// Adds the fields that the protocol requires for every validation error, if the source did not
+/// provide them.
 fn fill_validation_details(details: &mut Map<String, Value>, message: &str) {
     if !details.get("field").is_some_and(Value::is_string) {
         details.insert("field".to_owned(), "".into());
@@ -174,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_bug_of_ours_only_an_id_is_told() {
+    fn internal_errors_expose_only_the_execution_id() {
         let failure = RestError::from_hub_error(
             &HubError::new(ErrorKind::Bug, "secret").with_suggestion("secret"),
             "exec-1",
@@ -186,11 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn a_validation_error_always_has_the_fields_that_the_protocol_promises() {
-        let told = HubError::new(ErrorKind::InvalidArguments, "no such file")
+    fn a_validation_error_always_has_the_fields_that_the_protocol_requires() {
+        let error = HubError::new(ErrorKind::InvalidArguments, "no such file")
             .with_details(json!({"field": "a.b", "reason": "is gone", "provided": 1}));
         assert_eq!(
-            details(&RestError::from_hub_error(&told, "exec-1")),
+            details(&RestError::from_hub_error(&error, "exec-1")),
             json!({
                 "field": "a.b",
                 "reason": "is gone",
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_a_server_behind_is_told_in_its_own_words() {
+    fn an_error_of_an_upstream_is_reported_unchanged() {
         let origin = SourceError { code: -32050, message: "no paper".to_owned(), data: Some(json!([2])) };
         let error = HubError::new(ErrorKind::ToolFailed, "printer: no paper")
             .with_suggestion("fill it up")
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_failed_says_so_in_its_own_words() {
+    fn the_text_of_a_failed_tool_is_the_message() {
         let content = json!([{"type": "text", "text": "first"}, {"type": "text", "text": "second"}]);
         let outcome = Outcome::failure(to_raw(&json!({"content": content, "isError": true})));
         let failure = RestError::from_outcome(&outcome);

@@ -1,5 +1,5 @@
-//! `POST /mcp/tools/{name}/execute`: from an order to a request for the hub, and back to an answer. Whatever else is to
-//! be known of a call before the hub gets it is joined in [`hub_request`].
+//! `POST /mcp/tools/{name}/execute`: converts an HTTP request into a hub request and the outcome
+//! into a response. [`hub_request`] assembles everything the hub needs for the call.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use super::result::{RestToolResult, list};
 use super::run::{FirstPoll, Job};
 use super::{PathName, RestCaller, RestFront, stream};
 
-/// How many events wait for a slow reader.
+/// Number of events buffered for a slow client.
 const EVENTS: usize = 64;
 
 pub(super) async fn execute(
@@ -42,7 +42,7 @@ pub(super) async fn execute(
     let look_up = || rest.yard.look_up_tool(&name, &principal, ClientEra::Newest, &YardScope::All);
     let mut tool = look_up();
     if tool.is_none() && !rest.yard.is_startup_complete() {
-        // It may be of a source that is still starting.
+        // The tool may belong to a source that is still starting.
         rest.yard.wait_for_startup(rest.settings.start_wait).await;
         tool = look_up();
     }
@@ -71,9 +71,11 @@ pub(super) async fn execute(
         match rest.keys.claim(key, order.params.get(), &execution) {
             IdempotencyClaim::First => {}
             IdempotencyClaim::Replay(first) => return Ok(replay_response(&first, &order).await),
-            IdempotencyClaim::Different => return Err(key_conflict("was used with other params")),
+            IdempotencyClaim::Different => {
+                return Err(key_conflict("was already used with different params"));
+            }
             IdempotencyClaim::Evicted => {
-                return Err(key_conflict("was used, and the outcome is not kept any more"));
+                return Err(key_conflict("was already used, and the outcome is no longer stored"));
             }
             IdempotencyClaim::Full => return Err(too_many_requests("too many idempotency keys are in use")),
         }
@@ -82,20 +84,20 @@ pub(super) async fn execute(
         if let Some(key) = &key {
             rest.keys.release(key);
         }
-        return Err(too_many_requests("too many executions are under way"));
+        return Err(too_many_requests("too many executions are running"));
     }
     let request = ToolRequest { name, tool, request: order };
     Ok(start(&rest, &parts, request, execution, key).await)
 }
 
-/// Which tool is asked for, and how.
+/// The requested tool and the parsed request.
 struct ToolRequest {
     name: String,
     tool: Option<Arc<ToolEntry>>,
     request: ExecuteRequest,
 }
 
-/// Makes the call and answers in the form that was asked for.
+/// Starts the call and responds in the requested format.
 async fn start(
     rest: &Arc<RestFront>,
     parts: &Parts,
@@ -104,25 +106,27 @@ async fn start(
     key: Option<Arc<IdempotencyKey>>,
 ) -> Response<Body> {
     let ToolRequest { name, tool, request: order } = request;
-    // Whoever sends a key means to come back for the outcome, so losing the connection must not cost it.
+    // A client that sends an idempotency key can retry to get the outcome, so a lost connection
+    // must not cancel the call.
     let stays = order.on_disconnect == DisconnectPolicy::Detach || key.is_some();
     let guard = (!stays).then(|| execution.cancel.clone().drop_guard());
     let (form, content) = (order.response_mode, order.content);
     let log_level = (form == ResponseMode::Events).then_some(LogLevel::Info);
     let (client, updates) =
         CallerChannel::new(ClientCapabilities { log_level, ..ClientCapabilities::default() });
-    let what = CallTarget::Tool { name, arguments: Some(order.params) };
-    let request = hub_request(rest, parts, (what, tool), order.context, &execution, client);
+    let target = CallTarget::Tool { name, arguments: Some(order.params) };
+    let request = hub_request(rest, parts, (target, tool), order.context, &execution, client);
     let yard = Arc::clone(&rest.yard);
     let call = Box::pin(async move { yard.call(request).await });
     let job = Job::new(Arc::clone(rest), Arc::clone(&execution), key, updates);
     let (job, call) = match job.poll_once(call).await {
         FirstPoll::Pending(job, call) => (job, call),
-        FirstPoll::Ready(said) => {
-            // Refused before it began, or done at once. The status says which, also to who asked for events.
-            let ran = !said.is_empty() || execution.outcome().is_some_and(|ending| ending.reached_tool());
+        FirstPoll::Ready(events) => {
+            // The call was refused or completed immediately. A refusal is reported by its HTTP
+            // status even if the client accepts events.
+            let ran = !events.is_empty() || execution.outcome().is_some_and(|ending| ending.reached_tool());
             return match form {
-                ResponseMode::Events if ran => stream::stream_finished(&execution, said, content),
+                ResponseMode::Events if ran => stream::stream_finished(&execution, events, content),
                 ResponseMode::Events | ResponseMode::Json => full_response(&execution, content).await,
             };
         }
@@ -142,11 +146,11 @@ async fn start(
     }
 }
 
-/// The call as the hub gets it.
+/// Builds the hub request.
 fn hub_request(
     rest: &RestFront,
     parts: &Parts,
-    (what, tool): (CallTarget, Option<Arc<ToolEntry>>),
+    (target, tool): (CallTarget, Option<Arc<ToolEntry>>),
     context: ExecuteContext,
     execution: &Execution,
     client: CallerChannel,
@@ -154,7 +158,7 @@ fn hub_request(
     let longest = rest.yard.limits().call_time;
     let header = |name: &String| Some((name.clone(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
     HubRequest {
-        target: what,
+        target,
         tool,
         principal: execution.info.principal.clone(),
         deadline: Deadline::after(context.timeout.map_or(longest, |timeout| timeout.min(longest))),
@@ -175,7 +179,8 @@ fn hub_request(
     }
 }
 
-/// A body that names another tool than the address does would leave open which one is meant.
+/// Rejects a body that names a different tool than the path, because the request would be
+/// ambiguous.
 fn check_name(
     rest: &RestFront,
     order: &ExecuteRequest,
@@ -183,12 +188,12 @@ fn check_name(
     tool: Option<&ToolEntry>,
     principal: &Principal,
 ) -> Result<(), RestError> {
-    let Some(said) = order.tool.as_deref().filter(|said| *said != name) else { return Ok(()) };
-    let same = rest.yard.find_tool(said, principal).ok().zip(tool);
-    if same.is_some_and(|(said, tool)| said.full_name == tool.full_name) {
+    let Some(named) = order.tool.as_deref().filter(|named| *named != name) else { return Ok(()) };
+    let both = rest.yard.find_tool(named, principal).ok().zip(tool);
+    if both.is_some_and(|(named, tool)| named.full_name == tool.full_name) {
         return Ok(());
     }
-    Err(RestError::invalid_at("/tool", "is not the tool that the address names", Value::from(said)))
+    Err(RestError::invalid_at("/tool", "does not match the tool in the path", Value::from(named)))
 }
 
 fn key_conflict(reason: &str) -> RestError {
@@ -201,7 +206,7 @@ fn too_many_requests(message: &str) -> RestError {
     RestError { retry_after: Some(std::time::Duration::from_secs(5)), ..failure }
 }
 
-/// The outcome of the first execution with the same key, once it is there.
+/// Waits for the first execution with the same key and returns its outcome.
 async fn replay_response(first: &Arc<Execution>, order: &ExecuteRequest) -> Response<Body> {
     first.wait().await;
     let mut response = match order.response_mode {
@@ -212,7 +217,7 @@ async fn replay_response(first: &Arc<Execution>, order: &ExecuteRequest) -> Resp
     response
 }
 
-/// The whole answer, once there is one.
+/// Waits for the outcome and returns it as one JSON response.
 async fn full_response(execution: &Execution, content: ContentDetail) -> Response<Body> {
     let ending = Arc::clone(execution.wait().await);
     let mut response = match envelope(execution, &ending, content, ChunkDelivery::InEnvelope) {
@@ -223,21 +228,21 @@ async fn full_response(execution: &Execution, content: ContentDetail) -> Respons
     response
 }
 
-/// Says in headers which execution it is, what is left of the rate, and whether the tool is out of date.
+/// Adds the headers for the execution ID, the rate limit and the deprecation of the tool.
 pub(super) fn add_execution_headers(response: &mut Response<Body>, execution: &Execution) {
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&execution.info.id) {
         headers.insert(EXECUTION_HEADER, id);
     }
     if let Some(rate) = execution.details.rate() {
-        // Whole seconds, and never so few that the burst is not there yet.
+        // Rounded up, so that the limit has been reset when the client retries.
         let reset = rate.reset.as_secs() + u64::from(rate.reset.subsec_nanos() > 0);
         headers.insert("ratelimit-limit", HeaderValue::from(rate.limit));
         headers.insert("ratelimit-remaining", HeaderValue::from(rate.remaining));
         headers.insert("ratelimit-reset", HeaderValue::from(reset));
     }
     if let Some(tool) = execution.details.tool().filter(|tool| tool.deprecated_by.is_some()) {
-        // When it became so is not known; it is so now.
+        // The date of the deprecation is unknown, so the value is `true`.
         headers.insert("deprecation", HeaderValue::from_static("true"));
         let newer = tool.deprecated_by.as_deref().unwrap_or_default();
         if let Ok(newer) = HeaderValue::from_str(newer) {
@@ -246,15 +251,16 @@ pub(super) fn add_execution_headers(response: &mut Response<Body>, execution: &E
     }
 }
 
-/// Whether the envelope tells what the tool sent ahead.
+/// Whether the envelope contains the chunks that the tool sent before its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChunkDelivery {
     InEnvelope,
-    /// The reader of events has had them.
+    /// The client has received them as events.
     Streamed,
 }
 
-/// The envelope of an execution that is over: of its result, or of why there is none.
+/// Builds the envelope of a finished execution. The error variant also carries the error, for the
+/// status and headers.
 pub(super) fn envelope(
     execution: &Execution,
     ending: &ExecutionOutcome,
@@ -272,11 +278,11 @@ pub(super) fn envelope(
     }
     let reason = match &ending.answer {
         Ok(outcome) if !outcome.failed => {
-            let said = RestToolResult::read(&outcome.body);
+            let result = RestToolResult::read(&outcome.body);
             if content == ContentDetail::Full {
-                more.push_str(&format!(r#","content":{}"#, said.content()));
+                more.push_str(&format!(r#","content":{}"#, result.content()));
             }
-            return Ok(success(&said.result(), &more, &stamp));
+            return Ok(success(&result.result(), &more, &stamp));
         }
         Ok(outcome) => RestError::from_outcome(outcome),
         Err(error) => RestError::from_hub_error(error, &stamp.id),

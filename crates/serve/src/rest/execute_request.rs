@@ -1,5 +1,5 @@
-//! An order for an execution, read from a request: its body, within limits of size and time, and what the headers and
-//! the query ask for. What comes out of here has been read once and means one thing.
+//! Parses an execute request: the body, within limits of size and time, the headers and the query.
+//! The result is validated and unambiguous.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use super::query::Query;
 use super::{RestSettings, strict_json};
 
 const KEY_HEADER: &str = "idempotency-key";
-/// The longest text in a context, in characters.
+/// Maximum length of a string in the context, in characters.
 const LONGEST: usize = 255;
 const CONTENT: &str = "application/vnd.toolyard.content+json";
 
-/// One call that somebody wants made.
+/// A parsed execute request.
 #[derive(Debug)]
 pub(super) struct ExecuteRequest {
-    /// The tool as the body names it, if it does.
+    /// The tool named in the body, if any.
     pub(super) tool: Option<String>,
     pub(super) params: Raw,
     pub(super) context: ExecuteContext,
@@ -33,7 +33,7 @@ pub(super) struct ExecuteRequest {
     pub(super) on_disconnect: DisconnectPolicy,
 }
 
-/// What was said about the occasion.
+/// The `context` of a request.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ExecuteContext {
     pub(super) session_id: Option<String>,
@@ -41,34 +41,34 @@ pub(super) struct ExecuteContext {
     pub(super) timeout: Option<Duration>,
     pub(super) priority: Priority,
     pub(super) key: Option<String>,
-    /// The version of the tool that is wanted.
+    /// The requested version of the tool.
     pub(super) version: Option<String>,
 }
 
-/// How the answer comes.
+/// The format of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseMode {
     Json,
     Events,
 }
 
-/// What of the outcome is in it.
+/// How much of the outcome the response contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentDetail {
     Result,
-    /// The result and every block of content.
+    /// The result and all content blocks.
     Full,
 }
 
-/// What a dropped connection means.
+/// What happens to the call when the client disconnects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DisconnectPolicy {
     Cancel,
-    /// The call goes on, and can be asked for.
+    /// The call continues, and its outcome can be fetched later.
     Detach,
 }
 
-/// Reads an order, or says what is wrong with it.
+/// Reads and validates a request.
 pub(super) async fn read(
     parts: &request::Parts,
     body: Body,
@@ -84,9 +84,9 @@ pub(super) async fn read(
     let (form, accepted) = negotiate_response(&parts.headers);
     let bytes = read_body(&parts.headers, body, settings).await?;
     let wrong = |reason: String| RestError::invalid_at("", reason, Value::Null);
-    let text =
-        std::str::from_utf8(&bytes).map_err(|error| wrong(format!("the body is no UTF-8: {error}")))?;
-    strict_json::check(text).map_err(|error| wrong(format!("the body cannot be read as JSON: {error}")))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|error| wrong(format!("the body is not valid UTF-8: {error}")))?;
+    strict_json::check(text).map_err(|error| wrong(format!("the body is not valid JSON: {error}")))?;
     let header_key = header_key(&parts.headers)?;
     let (tool, params, context) = read_members(text, header_key)?;
     let content = full.unwrap_or(accepted);
@@ -106,11 +106,14 @@ async fn read_body(
     settings: &RestSettings,
 ) -> Result<hyper::body::Bytes, RestError> {
     if !is_json(headers) {
-        let message = "the content type must be application/json, in UTF-8 and not encoded further";
+        let message = "the content type must be application/json in UTF-8, without a content encoding";
         return Err(RestError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", message));
     }
     let too_large = || {
-        RestError::from_kind(ErrorKind::TooLarge, format!("a request body may have {} bytes", settings.body))
+        RestError::from_kind(
+            ErrorKind::TooLarge,
+            format!("the request body exceeds the limit of {} bytes", settings.body),
+        )
     };
     let announced =
         headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -120,10 +123,14 @@ async fn read_body(
     match tokio::time::timeout(settings.body_time, Limited::new(body, settings.body).collect()).await {
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(RestError::invalid_at("", format!("the body broke off: {error}"), Value::Null)),
-        Err(_) => {
-            Err(RestError::new(StatusCode::REQUEST_TIMEOUT, "TIMEOUT_ERROR", "the body came too slowly"))
+        Ok(Err(error)) => {
+            Err(RestError::invalid_at("", format!("cannot read the body: {error}"), Value::Null))
         }
+        Err(_) => Err(RestError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "TIMEOUT_ERROR",
+            "the body was not received in time",
+        )),
     }
 }
 
@@ -140,7 +147,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     named && utf8 && plain
 }
 
-/// The kind of answer that the client likes best: of those that are named with the same weight, the first.
+/// Selects the response format with the highest weight in the Accept header. Among equal weights,
+/// the first one wins.
 fn negotiate_response(headers: &HeaderMap) -> (ResponseMode, ContentDetail) {
     let mut best = (0.0, (ResponseMode::Json, ContentDetail::Result));
     let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -167,7 +175,7 @@ fn header_key(headers: &HeaderMap) -> Result<Option<String>, RestError> {
     let Some(first) = values.next() else { return Ok(None) };
     let wrong = |reason: &str| RestError::invalid_at("Idempotency-Key", reason, Value::Null);
     if values.next().is_some() {
-        return Err(wrong("is there more than once"));
+        return Err(wrong("must not be repeated"));
     }
     let key = first.to_str().map_err(|_| wrong("must be printable ASCII"))?;
     if key.is_empty() || key.len() > LONGEST {
@@ -176,10 +184,10 @@ fn header_key(headers: &HeaderMap) -> Result<Option<String>, RestError> {
     Ok(Some(key.to_owned()))
 }
 
-/// What is wrong with a member that nobody asked for.
-const UNKNOWN: &str = "is not known here";
+/// Reason for an unknown member.
+const UNKNOWN: &str = "unknown member";
 
-/// Everything in the body, or everything that is wrong with it.
+/// Reads the members of the body and collects all violations.
 fn read_members(
     text: &str,
     header_key: Option<String>,
@@ -187,14 +195,14 @@ fn read_members(
     let no_object = |_| RestError::invalid_at("", "the body must be an object", Value::Null);
     let mut members: Object = serde_json::from_str(text).map_err(no_object)?;
     let mut wrong = Vec::new();
-    let tool = member(&mut members, "", "tool", "a text", &mut wrong);
+    let tool = member(&mut members, "", "tool", "a string", &mut wrong);
     let (params, unknown) = match members.remove("params") {
         Some(params) if params.get().starts_with('{') => (params, UNKNOWN),
         Some(params) => {
             wrong.push(SchemaViolation::new("/params", "must be an object", provided(&params)));
             (params, UNKNOWN)
         }
-        None => (empty_object(), "is not known here; what the tool is to get goes into `params`"),
+        None => (empty_object(), "unknown member; tool arguments belong in `params`"),
     };
     let context = match members.remove("context") {
         Some(context) if context.get() == "null" => ExecuteContext::default(),
@@ -207,7 +215,7 @@ fn read_members(
     }
     let context = match (header_key, &context.key) {
         (Some(header), Some(key)) if header != *key => {
-            let reason = "is not the same as the header Idempotency-Key";
+            let reason = "differs from the Idempotency-Key header";
             let failure = RestError::invalid_at("/context/idempotencyKey", reason, Value::from(key.clone()));
             return Err(RestError { status: StatusCode::CONFLICT, ..failure });
         }
@@ -223,7 +231,7 @@ fn read_context(raw: &RawValue, wrong: &mut Vec<SchemaViolation>) -> ExecuteCont
         return ExecuteContext::default();
     };
     let mut text = |name: &str, least: usize| {
-        let given: Option<String> = member(&mut members, "/context", name, "a text", wrong);
+        let given: Option<String> = member(&mut members, "/context", name, "a string", wrong);
         given.filter(|given| {
             let length = given.chars().count();
             let fits = (least..=LONGEST).contains(&length);
@@ -241,10 +249,14 @@ fn read_context(raw: &RawValue, wrong: &mut Vec<SchemaViolation>) -> ExecuteCont
         member(&mut members, "/context", "priority", "one of: low, normal, high", wrong);
     let timeout = timeout.and_then(|millis| {
         if millis <= 0.0 {
-            wrong.push(SchemaViolation::new("/context/timeout", "must be more than 0", Value::from(millis)));
+            wrong.push(SchemaViolation::new(
+                "/context/timeout",
+                "must be greater than 0",
+                Value::from(millis),
+            ));
             return None;
         }
-        // More than any duration can say is as good as no wish at all.
+        // A value beyond the range of `Duration` means no limit.
         Duration::try_from_secs_f64(millis / 1_000.0).ok()
     });
     reject_unknown_members(&members, "/context", UNKNOWN, wrong);
@@ -270,35 +282,35 @@ impl PriorityParam {
     }
 }
 
-/// A member that may be absent, or null, which means the same.
+/// Reads an optional member. `null` means absent.
 fn member<T: for<'de> Deserialize<'de>>(
     members: &mut Object,
-    place: &str,
+    parent: &str,
     name: &str,
-    what: &str,
+    expected: &str,
     wrong: &mut Vec<SchemaViolation>,
 ) -> Option<T> {
     let raw = members.remove(name)?;
     match serde_json::from_str::<Option<T>>(raw.get()) {
         Ok(value) => value,
         Err(_) => {
-            let pointer = format!("{place}/{name}");
-            wrong.push(SchemaViolation::new(pointer, format!("must be {what}"), provided(&raw)));
+            let pointer = format!("{parent}/{name}");
+            wrong.push(SchemaViolation::new(pointer, format!("must be {expected}"), provided(&raw)));
             None
         }
     }
 }
 
-fn reject_unknown_members(members: &Object, place: &str, why: &str, wrong: &mut Vec<SchemaViolation>) {
-    /// More are not worth telling.
-    const TOLD: usize = 20;
-    for (name, value) in members.members().take(TOLD) {
+fn reject_unknown_members(members: &Object, parent: &str, reason: &str, wrong: &mut Vec<SchemaViolation>) {
+    /// Further unknown members are not reported.
+    const MOST_REPORTED: usize = 20;
+    for (name, value) in members.members().take(MOST_REPORTED) {
         let name: String = name.chars().take(200).collect::<String>().replace('~', "~0").replace('/', "~1");
-        wrong.push(SchemaViolation::new(format!("{place}/{name}"), why, provided(value)));
+        wrong.push(SchemaViolation::new(format!("{parent}/{name}"), reason, provided(value)));
     }
 }
 
-/// What was given, if it is short enough to be repeated.
+/// Returns the provided value, or null if it is too long to echo.
 fn provided(raw: &RawValue) -> Value {
     const LONGEST: usize = 4096;
     if raw.get().len() > LONGEST { Value::Null } else { serde_json::from_str(raw.get()).unwrap_or_default() }

@@ -1,5 +1,6 @@
-//! `/mcp/executions`: what is under way, what is just over and, where there is a history, what is long over; and how to
-//! stop it. Everybody sees their own; others' are for who may observe, and for who may manage to stop.
+//! `/mcp/executions`: running, recent and, with a history, past executions, and how to cancel them.
+//! Callers see their own executions. Seeing those of others requires the permission `observe`,
+//! canceling them `manage`.
 
 use std::sync::Arc;
 
@@ -38,18 +39,18 @@ pub(super) async fn list(
     let over: Vec<_> = over.map(|execution| execution.info.call).collect();
     let visibility = rest.yard.visibility(&principal);
     let past = history::recent(&rest, &filter, &visibility, &over).await?;
-    let wanted = all
+    let matching = all
         .iter()
         .filter(|execution| visibility.sees_call(&recorded_call(execution)) && filter.fits(execution));
-    let mut found: Vec<(HistoryCursor, Raw)> = wanted
+    let mut listed: Vec<(HistoryCursor, Raw)> = matching
         .map(|execution| (history::cursor(execution), describe(execution, &principal).to_raw()))
         .chain(past.iter().map(|call| (call.cursor(), history::describe(call, &principal))))
         .collect();
-    found.sort_by_key(|(mark, _)| std::cmp::Reverse(*mark));
-    let more = found.len() > filter.limit;
-    found.truncate(filter.limit);
-    let next = found.last().filter(|_| more).map(|(last, _)| format!(r#","nextCursor":"{last}""#));
-    let (shown, next) = (list_of(found.into_iter().map(|(_, shown)| shown)), next.unwrap_or_default());
+    listed.sort_by_key(|(cursor, _)| std::cmp::Reverse(*cursor));
+    let more = listed.len() > filter.limit;
+    listed.truncate(filter.limit);
+    let next = listed.last().filter(|_| more).map(|(last, _)| format!(r#","nextCursor":"{last}""#));
+    let (shown, next) = (list_of(listed.into_iter().map(|(_, shown)| shown)), next.unwrap_or_default());
     Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}{next}}}"#)))
 }
 
@@ -88,7 +89,7 @@ pub(super) async fn cancel(
             let message = missing_message("canceling another caller's execution", MANAGE);
             return Err(RestError::from_kind(ErrorKind::Forbidden, message));
         }
-        // What only the history knows is over, so there is nothing to cancel.
+        // Executions that are only in the history have finished, so there is nothing to cancel.
         _ => {
             let call = history::find(&rest, &id, &visibility).await?.ok_or_else(not_found)?;
             return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
@@ -100,11 +101,11 @@ pub(super) async fn cancel(
 }
 
 fn not_found() -> RestError {
-    // The same for what never was, what is not kept any more, and what is none of the caller's business.
-    RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "there is no recent execution of this id")
+    // The same response for unknown, evicted and hidden executions.
+    RestError::new(StatusCode::NOT_FOUND, "NOT_FOUND", "no recent execution has this ID")
 }
 
-/// What decides who may see it.
+/// The properties that decide who may see the execution.
 fn recorded_call(execution: &Execution) -> RecordedCall<'_> {
     let about = &execution.info;
     RecordedCall {
@@ -119,7 +120,7 @@ fn call_status(execution: &Execution) -> CallStatus {
     execution.outcome().map_or(CallStatus::Running, |ending| ending.state())
 }
 
-/// One execution in a few words.
+/// Describes an execution without its outcome.
 fn describe(execution: &Execution, principal: &Principal) -> Object {
     let about = &execution.info;
     let duration = execution.outcome().map_or_else(|| about.began.clock.elapsed(), |ending| ending.duration);
@@ -152,7 +153,7 @@ fn describe(execution: &Execution, principal: &Principal) -> Object {
     object
 }
 
-/// The same with its outcome, once there is one.
+/// Describes an execution with its outcome, if it has finished.
 fn describe_with_outcome(execution: &Execution, principal: &Principal, content: ContentDetail) -> Raw {
     let mut object = describe(execution, principal);
     if let Some(ending) = execution.outcome() {

@@ -1,5 +1,5 @@
-//! Executions: those under way, by id, and the recent ones that are over. What is kept is bounded in number, in bytes and
-//! in age; a history that outlives the process is not this room's business.
+//! Running executions by ID, and recently finished ones. Retention is limited in number, bytes and
+//! age. The history that survives a restart is not kept here.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use toolyard_hub::{CallDetails, CallStatus, ErrorKind, ExecutionId, HubError, Ou
 
 use super::response::{ExecutionMetadata, StartTime};
 
-/// What an execution is of.
+/// The description of an execution.
 #[derive(Debug)]
 pub(super) struct ExecutionInfo {
-    /// As answers name it.
+    /// ID in responses.
     pub(super) id: String,
-    /// The same for the hub.
+    /// The same ID in the hub.
     pub(super) call: ExecutionId,
-    /// The full name, or what the caller said where that leads nowhere.
+    /// Full name of the tool, or the requested name if it is unknown.
     pub(super) tool: String,
     pub(super) server: Option<String>,
     pub(super) principal: Principal,
@@ -31,27 +31,27 @@ pub(super) struct ExecutionInfo {
     pub(super) began: StartTime,
 }
 
-/// One execution, shared by whoever runs it and whoever waits for it.
+/// One execution, shared by the task that runs it and the requests that wait for it.
 #[derive(Debug)]
 pub(super) struct Execution {
     pub(super) info: Arc<ExecutionInfo>,
     pub(super) cancel: CancellationToken,
-    /// What the hub tells about it beside the outcome.
+    /// What the hub reports about the call in addition to the outcome.
     pub(super) details: Arc<CallDetails>,
     progress: Mutex<Option<Progress>>,
     done: SetOnce<Arc<ExecutionOutcome>>,
 }
 
-/// How it ended.
+/// The outcome of a finished execution.
 #[derive(Debug)]
 pub(super) struct ExecutionOutcome {
     pub(super) answer: Result<Outcome, HubError>,
-    /// What the tool sent ahead.
+    /// Chunks that the tool sent before its result.
     pub(super) chunks: Chunks,
     pub(super) duration: Duration,
 }
 
-/// Pieces of a result, up to a limit.
+/// Chunks of a result, up to a size limit.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     pub(super) values: Vec<Value>,
@@ -93,7 +93,7 @@ impl Execution {
         self.done.get()
     }
 
-    /// The metadata of an answer about it.
+    /// Returns the metadata of a response about this execution.
     pub(super) fn metadata(&self, duration: Duration) -> ExecutionMetadata {
         let violations = self.details.result_violations().to_vec();
         ExecutionMetadata { id: self.info.id.clone(), began: self.info.began.at, duration, violations }
@@ -110,27 +110,27 @@ impl ExecutionOutcome {
         }
     }
 
-    /// Whether it is certain that the tool was reached.
+    /// Returns whether the call certainly reached the tool.
     pub(super) fn reached_tool(&self) -> bool {
         self.answer.as_ref().map_or_else(|error| error.kind() == ErrorKind::ToolFailed, |_| true)
     }
 
-    /// About how much memory it takes.
+    /// Returns the approximate memory use.
     pub(super) fn bytes(&self) -> usize {
-        let said = match &self.answer {
+        let answer_bytes = match &self.answer {
             Ok(outcome) => outcome.body.get().len(),
             Err(error) => {
                 error.message().len() + error.details().map_or(0, |details| to_raw(details).get().len())
             }
         };
-        said + self.chunks.bytes
+        answer_bytes + self.chunks.bytes
     }
 }
 
-/// What is kept.
+/// Retention limits.
 #[derive(Debug, Clone)]
 pub(super) struct RetentionLimits {
-    /// Executions at once.
+    /// Maximum number of running executions.
     pub(super) running: usize,
     pub(super) most: usize,
     pub(super) bytes: usize,
@@ -163,7 +163,7 @@ impl Executions {
         Self { limits, inner: Mutex::default() }
     }
 
-    /// Takes an execution in; false if there are too many at once.
+    /// Registers an execution. Returns false if too many are running.
     #[must_use]
     pub(super) fn begin(&self, execution: &Arc<Execution>) -> bool {
         let mut inner = self.lock();
@@ -174,7 +174,7 @@ impl Executions {
         true
     }
 
-    /// Says how it ended, to everybody who waits. Only the first word counts.
+    /// Sets the outcome and wakes all waiters. Only the first outcome counts.
     pub(super) fn end(&self, execution: &Arc<Execution>, answer: Result<Outcome, HubError>, chunks: Chunks) {
         let duration = execution.info.began.clock.elapsed();
         let ending = Arc::new(ExecutionOutcome { answer, chunks, duration });
@@ -196,7 +196,7 @@ impl Executions {
         self.sweep(&mut inner);
     }
 
-    /// The execution of this id, if it is kept.
+    /// Returns the execution with this ID, if it is still stored.
     pub(super) fn find(&self, id: &str) -> Option<Arc<Execution>> {
         let mut inner = self.lock();
         self.sweep(&mut inner);
@@ -206,7 +206,7 @@ impl Executions {
         running.or_else(over).cloned()
     }
 
-    /// All that are kept, the latest first.
+    /// Returns all stored executions, newest first.
     pub(super) fn all(&self) -> Vec<Arc<Execution>> {
         let mut inner = self.lock();
         self.sweep(&mut inner);
@@ -217,7 +217,7 @@ impl Executions {
         all
     }
 
-    /// Cancels whatever is under way.
+    /// Cancels all running executions.
     pub(super) fn cancel_all(&self) {
         self.lock().running.values().for_each(|execution| execution.cancel.cancel());
     }
@@ -253,7 +253,7 @@ pub(super) mod tests {
 
     use crate::rest::response::{StartTime, execution_name};
 
-    /// An execution of somebody's.
+    /// An execution of the owner.
     pub(in crate::rest) fn execution() -> Arc<Execution> {
         let call = ExecutionId::generate().unwrap();
         Arc::new(Execution::new(ExecutionInfo {
@@ -291,14 +291,14 @@ pub(super) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_go_when_there_are_too_many_too_large_or_too_old() {
+    async fn the_oldest_are_evicted_when_there_are_too_many_too_large_or_too_old() {
         let executions = executions();
         let first = run(&executions, 100);
         let others = [run(&executions, 100), run(&executions, 100)];
         assert!(is_retained(&executions, &first));
         let fourth = run(&executions, 100);
         assert!(!is_retained(&executions, &first) && is_retained(&executions, &others[0]));
-        // What would take up most of the room by itself is not kept at all, and nothing goes for it.
+        // An outcome that is too large on its own is not stored and does not evict others.
         let large = run(&executions, 251);
         assert!(!is_retained(&executions, &large) && is_retained(&executions, &others[0]));
         tokio::time::advance(Duration::from_secs(30)).await;
@@ -308,7 +308,7 @@ pub(super) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn bytes_are_counted_in_all() {
+    async fn the_byte_limit_applies_to_the_total() {
         let executions = Executions::new(RetentionLimits {
             running: 2,
             most: 100,
@@ -321,7 +321,7 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_run_at_once_and_only_the_first_end_counts() {
+    async fn running_executions_are_limited_and_only_the_first_outcome_counts() {
         let executions = executions();
         let (one, _two) = (begin(&executions), begin(&executions));
         assert!(!executions.begin(&execution()));
@@ -333,7 +333,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn pieces_beyond_the_limit_are_counted_and_not_kept() {
+    fn chunks_beyond_the_limit_are_counted_and_dropped() {
         let mut chunks = Chunks::default();
         for text in ["123", "1234567890", "1"] {
             chunks.add(json!(text), 10);

@@ -1,4 +1,4 @@
-//! Executions that only the history knows, beside those in memory: which are asked for, and how they are described.
+//! Executions that are only in the history: filters and descriptions.
 
 use std::time::SystemTime;
 
@@ -15,11 +15,11 @@ use super::executions::Execution;
 use super::query::{Query, parse_page_size};
 use super::response::execution_name;
 
-/// How many are shown to who does not say.
+/// Default page size.
 const USUAL: usize = 100;
 const LONGEST_TEXT: usize = 200;
 
-/// Which executions are asked for.
+/// The filters of an execution list.
 #[derive(Debug)]
 pub(super) struct ExecutionFilter {
     pub(super) limit: usize,
@@ -29,7 +29,7 @@ pub(super) struct ExecutionFilter {
     principal: Option<String>,
     since: Option<SystemTime>,
     until: Option<SystemTime>,
-    /// In lower case.
+    /// In lowercase.
     text: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl ExecutionFilter {
         let time = |text: &str| text.parse().map(|Timestamp(at)| at).map_err(|error| error.to_string());
         let short = |text: &str| {
             let fine = text.chars().count() <= LONGEST_TEXT;
-            fine.then(|| text.to_ascii_lowercase()).ok_or_else(|| "must be at most 200 characters".to_owned())
+            fine.then(|| text.to_ascii_lowercase()).ok_or_else(|| "must not exceed 200 characters".to_owned())
         };
         Self {
             limit: query.read_one("limit", parse_page_size).unwrap_or(USUAL),
@@ -53,20 +53,20 @@ impl ExecutionFilter {
         }
     }
 
-    /// Whether one that is in memory is among them.
+    /// Returns whether an execution in memory matches the filters.
     pub(super) fn fits(&self, execution: &Execution) -> bool {
         let about = &execution.info;
         let state = execution.outcome().map_or(CallStatus::Running, |ending| ending.state());
         let contains = |text: &str| {
             let error = execution.outcome().and_then(|ending| ending.answer.as_ref().err());
-            let said = [
+            let fields = [
                 Some(about.tool.as_str()),
                 about.server.as_deref(),
                 about.session_id.as_deref(),
                 about.user_id.as_deref(),
                 error.map(|error| error.message()),
             ];
-            said.into_iter().flatten().any(|said| said.to_ascii_lowercase().contains(text))
+            fields.into_iter().flatten().any(|field| field.to_ascii_lowercase().contains(text))
         };
         self.after.is_none_or(|after| cursor(execution) < after)
             && self.state.is_none_or(|wanted| wanted == state)
@@ -77,7 +77,8 @@ impl ExecutionFilter {
             && self.text.as_deref().is_none_or(contains)
     }
 
-    /// The same question to the history, for `more` than are shown; nothing if it can know of none.
+    /// Converts the filters into a history query with `more` additional results. Returns `None` if
+    /// the history cannot contain a match.
     fn to_history_query(&self, more: usize) -> Option<HistoryQuery> {
         if self.state == Some(CallStatus::Running) {
             return None;
@@ -96,12 +97,13 @@ impl ExecutionFilter {
     }
 }
 
-/// The place of an execution among all others.
+/// Returns the position of an execution in the list.
 pub(super) fn cursor(execution: &Execution) -> HistoryCursor {
     HistoryCursor::new(execution.info.began.at, execution.info.call)
 }
 
-/// Those that fit, that this caller may see, and that are not in memory: one more than are shown, if there are so many.
+/// Returns matching executions that the caller may see and that are not in memory: up to one more
+/// than the page size.
 pub(super) async fn recent(
     rest: &RestFront,
     filter: &ExecutionFilter,
@@ -116,7 +118,7 @@ pub(super) async fn recent(
     Ok(calls)
 }
 
-/// The one of this name, if this caller may see it.
+/// Returns the execution with this ID, if the caller may see it.
 pub(super) async fn find(
     rest: &RestFront,
     id: &str,
@@ -128,7 +130,7 @@ pub(super) async fn find(
     Ok(found.filter(|call| call.kind == EntryKind::Tool && visibility.sees_call(&call.into())))
 }
 
-/// In the words that executions in memory have. What came back is not kept.
+/// Describes a past call like an execution in memory. The history does not store outcomes.
 pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
     let id = execution_name(call.id);
     let mut members = Map::new();
@@ -162,6 +164,6 @@ pub(super) fn describe(call: &PastCall, caller: &Principal) -> Raw {
 }
 
 fn history_error(error: &HistoryError) -> RestError {
-    tracing::error!(%error, "an execution was asked for");
-    RestError::from_kind(ErrorKind::Bug, "the history cannot be read")
+    tracing::error!(%error, "cannot read the history");
+    RestError::from_kind(ErrorKind::Bug, "cannot read the history")
 }

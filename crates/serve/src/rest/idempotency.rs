@@ -1,6 +1,7 @@
-//! Keys that make a call safe to repeat: within a window, the same key of the same principal for the same tool leads to
-//! the first execution and never to a second one. A key is kept longer than its outcome where memory is short, because
-//! running twice is worse than not being told; and a new key is refused rather than an old one forgotten.
+//! Idempotency keys: within a time window, requests of one principal with the same key for the same
+//! tool share the first execution. Under memory pressure, outcomes are evicted before their keys,
+//! because running a call twice is worse than losing its outcome. New keys are refused rather than
+//! old ones evicted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 
 use super::executions::Execution;
 
-/// One principal's key for one tool.
+/// A key of one principal for one tool.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct IdempotencyKey {
     pub(super) principal: String,
@@ -20,16 +21,16 @@ pub(super) struct IdempotencyKey {
     pub(super) key: String,
 }
 
-/// What a key leads to.
+/// The result of claiming a key.
 #[derive(Debug)]
 pub(super) enum IdempotencyClaim {
-    /// Nothing yet: it now leads to the execution that it was claimed for.
+    /// The key is new and now belongs to the given execution.
     First,
-    /// An execution that is under way, or over.
+    /// The key belongs to a running or finished execution.
     Replay(Arc<Execution>),
-    /// An execution with other parameters.
+    /// The key belongs to an execution with different parameters.
     Different,
-    /// An execution that is over and whose outcome is not kept any more.
+    /// The key belongs to a finished execution whose outcome is no longer stored.
     Evicted,
     /// There are too many keys.
     Full,
@@ -37,14 +38,14 @@ pub(super) enum IdempotencyClaim {
 
 #[derive(Debug, Clone)]
 pub(super) struct IdempotencyLimits {
-    /// All keys, and the bytes of all outcomes behind them.
+    /// Maximum number of keys, and maximum total size of the stored outcomes.
     pub(super) most: usize,
     pub(super) bytes: usize,
-    /// How long a key is good for, from when it was first used.
+    /// Lifetime of a key, from its first use.
     pub(super) time: Duration,
 }
 
-/// The share of all keys that one principal may have.
+/// One principal may hold at most one `SHARE`th of all keys.
 const SHARE: usize = 4;
 
 #[derive(Debug)]
@@ -57,9 +58,9 @@ pub(super) struct IdempotencyStore {
 struct Inner {
     entries: HashMap<Arc<IdempotencyKey>, Entry>,
     per_principal: HashMap<String, usize>,
-    /// In the order in which they were claimed.
+    /// In the order of their claims.
     claimed: VecDeque<(Instant, Arc<IdempotencyKey>)>,
-    /// In the order in which their executions ended.
+    /// In the order in which their executions finished.
     finished: VecDeque<Arc<IdempotencyKey>>,
     bytes: usize,
 }
@@ -91,8 +92,8 @@ impl IdempotencyStore {
             Some(_) => return IdempotencyClaim::Evicted,
             None => {}
         }
-        let mine = inner.per_principal.get(&name.principal).copied().unwrap_or_default();
-        if inner.entries.len() >= self.limits.most || mine >= (self.limits.most / SHARE).max(1) {
+        let used = inner.per_principal.get(&name.principal).copied().unwrap_or_default();
+        if inner.entries.len() >= self.limits.most || used >= (self.limits.most / SHARE).max(1) {
             return IdempotencyClaim::Full;
         }
         let since = Instant::now();
@@ -103,7 +104,8 @@ impl IdempotencyStore {
         IdempotencyClaim::First
     }
 
-    /// The execution is over; where there is too much to keep, the outcomes that are the longest over go.
+    /// Records that the execution has finished. Evicts the oldest outcomes if the size limit is
+    /// exceeded.
     pub(super) fn retain_outcome(&self, name: &Arc<IdempotencyKey>, bytes: usize) {
         let mut inner = self.lock();
         let Some(entry) = inner.entries.get_mut(name) else { return };
@@ -120,11 +122,11 @@ impl IdempotencyStore {
         }
     }
 
-    /// Nothing was executed: the key is as good as new.
+    /// Releases a key whose call was not executed.
     pub(super) fn release(&self, name: &IdempotencyKey) {
         let mut inner = self.lock();
         inner.remove(name);
-        // It was claimed only just now, so its turn is among the last.
+        // It was claimed recently, so the search starts at the end.
         if let Some(at) = inner.claimed.iter().rposition(|(_, claimed)| **claimed == *name) {
             inner.claimed.remove(at);
         }
@@ -146,7 +148,7 @@ impl Inner {
             }
             let Some((since, name)) = self.claimed.pop_front() else { break };
             let Some(entry) = self.entries.get(&name) else { continue };
-            // A call may take longer than the window; it must not be made twice meanwhile.
+            // A call can outlast the window. Its key must stay valid until it ends.
             match &entry.execution {
                 Some(execution) if execution.outcome().is_none() => running.push((since, name)),
                 _ => self.remove(&name),
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_leads_to_its_first_execution_for_as_long_as_it_is_good() {
+    async fn a_key_replays_its_first_execution_until_it_expires() {
         let keys = keys();
         let first = execution();
         assert!(matches!(keys.claim(&name("k"), "{}", &first), IdempotencyClaim::First));
@@ -213,7 +215,7 @@ mod tests {
         assert!(matches!(again, IdempotencyClaim::Replay(known) if Arc::ptr_eq(&known, &first)));
         assert!(matches!(keys.claim(&name("k"), "{ }", &execution()), IdempotencyClaim::Different));
         assert!(matches!(keys.claim(&name_of("bob", "k"), "{}", &execution()), IdempotencyClaim::First));
-        // Not over yet: the window does not close on it.
+        // A running execution keeps its key beyond the window.
         tokio::time::advance(Duration::from_secs(100)).await;
         assert!(matches!(keys.claim(&name("k"), "{}", &execution()), IdempotencyClaim::Replay(_)));
         end(&first);
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_key_whose_call_was_never_made_is_good_again() {
+    async fn a_key_whose_call_was_not_executed_can_be_used_again() {
         let keys = keys();
         assert!(matches!(keys.claim(&name("k"), "1", &execution()), IdempotencyClaim::First));
         keys.release(&name("k"));
@@ -229,13 +231,13 @@ mod tests {
         let second = execution();
         assert!(matches!(keys.claim(&name("k"), "2", &second), IdempotencyClaim::First));
         end(&second);
-        // The window counts from the second claim.
+        // The window starts at the second claim.
         tokio::time::advance(Duration::from_secs(40)).await;
         assert!(matches!(keys.claim(&name("k"), "2", &execution()), IdempotencyClaim::Replay(_)));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn outcomes_are_forgotten_before_keys_are() {
+    async fn outcomes_are_evicted_before_keys() {
         let keys = keys();
         let all = [name("a"), name("b"), name("c")];
         for name in &all {
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_can_use_up_all_keys_and_no_key_is_forgotten_for_a_new_one() {
+    async fn no_principal_can_use_up_all_keys_and_no_key_is_evicted_for_a_new_one() {
         let keys = keys();
         for at in 0..3 {
             assert!(matches!(

@@ -1,5 +1,5 @@
-//! `GET /metrics`: what the yard counts, for Prometheus, in its text format. Written by hand, because the yard has the
-//! numbers already and the format is a dozen lines.
+//! `GET /metrics` in the Prometheus text format. Written by hand, because the yard already has the
+//! numbers and the format is simple.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,11 +19,20 @@ use super::query::Query;
 use super::{RestCaller, RestFront};
 use crate::connections::ConnectionState;
 
-fn render_metrics(yard: &Yard, principal: &Principal) -> String {
+/// Shown only by yards with an audit log or a history, and always by the manual.
+pub(super) const RECORDS_LOST_HELP: &str =
+    "Call records that could not be written to the audit log or the history.";
+
+pub(super) fn render_metrics(yard: &Yard, principal: &Principal) -> String {
     let mut text = calls(&visible(&yard.visibility(principal), yard.metrics().snapshot()));
     if let Some(lost) = yard.lost_records() {
-        let help = "Records of calls that the audit or the history could not keep.";
-        family(&mut text, "toolyard_records_lost_total", "counter", help, [(String::new(), lost)]);
+        family(
+            &mut text,
+            "toolyard_records_lost_total",
+            "counter",
+            RECORDS_LOST_HELP,
+            [(String::new(), lost)],
+        );
     }
     quotas(&mut text, &yard.quotas().report());
     let mut states = BTreeMap::from(SourceState::ALL.map(|state| (state.as_str(), 0_u64)));
@@ -31,13 +40,14 @@ fn render_metrics(yard: &Yard, principal: &Principal) -> String {
         *states.entry(status.state.as_str()).or_default() += 1;
     }
     let states = states.into_iter().map(|(state, count)| (labels(&[("state", state)]), count));
-    family(&mut text, "toolyard_sources", "gauge", "Sources of the yard, by state.", states);
-    let (help, subscribed) = ("Resources that clients are subscribed to.", yard.subscribed_uri_count());
+    family(&mut text, "toolyard_sources", "gauge", "Number of sources by state.", states);
+    let (help, subscribed) =
+        ("Number of resources with at least one subscribed client.", yard.subscribed_uri_count());
     family(&mut text, "toolyard_resource_subscriptions", "gauge", help, [(String::new(), subscribed)]);
     text
 }
 
-/// What was counted, as far as the caller may know of it.
+/// Removes the counters that the caller may not see.
 fn visible(
     visibility: &Visibility,
     counted: BTreeMap<Arc<str>, SourceMetrics>,
@@ -54,26 +64,26 @@ fn visible(
     counted.into_iter().filter_map(of_source).collect()
 }
 
-fn connections(text: &mut String, open: usize, unauthenticated: usize) {
+pub(super) fn connections(text: &mut String, open: usize, unauthenticated: usize) {
     let lines = [("authenticated", open - unauthenticated), ("unauthenticated", unauthenticated)];
     let lines = lines.map(|(kind, count)| (labels(&[("kind", kind)]), count));
-    let help = "Open HTTP connections, by whether they have carried an authenticated request.";
+    let help = "Open HTTP connections by kind: `authenticated` after the first authenticated request, otherwise `unauthenticated`.";
     family(text, "toolyard_connections", "gauge", help, lines);
 }
 
 fn quotas(text: &mut String, report: &QuotaReport) {
     let labelled = |quota: Quota| labels(&[("quota", quota.as_str())]);
     let used = report.quotas.iter().map(|(quota, used, _)| (labelled(*quota), *used as u64));
-    family(text, "toolyard_quota_used", "gauge", "What all principals hold together, by quota.", used);
+    family(text, "toolyard_quota_used", "gauge", "Current usage of all principals by quota.", used);
     let refused = report.quotas.iter().map(|(quota, _, refused)| (labelled(*quota), *refused));
-    let help = "Requests that were refused because their principal had used up a quota.";
+    let help = "Requests refused because the principal exceeded a quota.";
     family(text, "toolyard_quota_refused_total", "counter", help, refused);
-    let help = "Requests that were refused because the process used more memory than its mark.";
+    let help = "Requests refused because the process exceeded its memory limit.";
     let refused = [(String::new(), report.refused_for_memory)];
     family(text, "toolyard_memory_refused_total", "counter", help, refused);
-    let help = "Resident memory of the process.";
+    let help = "Resident memory of the process in bytes.";
     family(text, "toolyard_memory_resident_bytes", "gauge", help, [(String::new(), report.resident)]);
-    let help = "The resident memory above which new work is refused.";
+    let help = "Resident memory in bytes above which new requests are refused.";
     family(text, "toolyard_memory_mark_bytes", "gauge", help, [(String::new(), report.mark)]);
 }
 
@@ -93,15 +103,15 @@ fn calls(counted: &BTreeMap<Arc<str>, SourceMetrics>) -> String {
             ends.into_iter().map(line)
         })
     });
-    let help = "Calls that are over, by source, tool (empty for resources and prompts), how they ended, and kind of error.";
+    let help = "Finished calls by source, tool (empty for resources and prompts), status and error kind.";
     family(&mut text, "toolyard_calls_total", "counter", help, over);
 
     let running = counted.iter().filter(|(_, counted)| counted.running > 0);
     let running = running.map(|(source, counted)| (labels(&[("source", source)]), counted.running));
-    family(&mut text, "toolyard_calls_in_flight", "gauge", "Calls under way, by source.", running);
+    family(&mut text, "toolyard_calls_in_flight", "gauge", "Calls in flight by source.", running);
 
     let name = "toolyard_call_duration_seconds";
-    head(&mut text, name, "histogram", "How long calls took, by source.");
+    head(&mut text, name, "histogram", "Call duration in seconds by source.");
     for (source, SourceMetrics { durations, .. }) in
         counted.iter().filter(|(_, counted)| counted.durations.count > 0)
     {
@@ -136,7 +146,7 @@ pub(super) async fn show(
     Ok(response)
 }
 
-fn error_label(kind: ErrorKind) -> &'static str {
+pub(super) fn error_label(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::UnknownTool => "unknown_tool",
         ErrorKind::UnknownResource => "unknown_resource",
@@ -157,7 +167,7 @@ fn error_label(kind: ErrorKind) -> &'static str {
     }
 }
 
-fn family<T: std::fmt::Display>(
+pub(super) fn family<T: std::fmt::Display>(
     text: &mut String,
     name: &str,
     kind: &str,
@@ -169,7 +179,7 @@ fn family<T: std::fmt::Display>(
 }
 
 fn head(text: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a text cannot fail, here and below.
+    // Writing to a `String` cannot fail, here and below.
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 

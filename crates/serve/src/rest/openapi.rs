@@ -1,6 +1,6 @@
-//! `GET /openapi.json`: this very API for machines, as far as the caller may use it. What is the same for every yard is in
-//! `skeleton.json`; here each tool gets an address of its own with the schema of its own parameters. What can really be
-//! answered is written down, and nothing else.
+//! `GET /openapi.json`: this API as an OpenAPI document, limited to what the caller may use. The
+//! parts common to all yards are in `skeleton.json`; each tool adds a path with the schema of its
+//! parameters. The document lists only responses that can occur.
 
 mod embed;
 
@@ -20,8 +20,11 @@ use super::response::respond_json;
 use super::tool_cache::RestTool;
 use super::{RestCaller, RestFront};
 
-/// The address of a tool, without what only the tool knows; it is taken out of the skeleton.
+/// The path of a tool in the skeleton: a template that is removed and filled in for each tool.
 const TOOL_PATH: &str = "/mcp/tools/{tool}/execute";
+
+/// The document without the tools of a yard.
+pub(super) const SKELETON_TEXT: &str = include_str!("openapi/skeleton.json");
 
 static SKELETON: LazyLock<Skeleton> = LazyLock::new(Skeleton::read);
 
@@ -32,9 +35,8 @@ struct Skeleton {
 
 impl Skeleton {
     fn read() -> Self {
-        // It is part of this program, and a test reads it.
-        let mut document: Value =
-            serde_json::from_str(include_str!("openapi/skeleton.json")).unwrap_or_default();
+        // The skeleton is compiled in, and a test parses it.
+        let mut document: Value = serde_json::from_str(SKELETON_TEXT).unwrap_or_default();
         document["info"]["version"] = super::VERSION.into();
         let paths = document["paths"].as_object_mut();
         let execute = paths.and_then(|paths| paths.shift_remove(TOOL_PATH)).unwrap_or_default();
@@ -87,7 +89,7 @@ fn pointer(schema: &str) -> String {
     format!("#/components/schemas/{schema}")
 }
 
-/// The address of one tool.
+/// Builds the path item of one tool.
 fn path_item(tool: &ToolEntry, input: &EmbeddedSchema, has_output: bool) -> Value {
     let name = tool.full_name.as_str();
     let mut item = SKELETON.execute.clone();

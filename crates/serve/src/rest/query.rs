@@ -1,12 +1,12 @@
-//! What stands behind the question mark. A parameter that is not known is refused: a slip of the pen in a filter would
-//! otherwise show everything.
+//! The query string. Unknown parameters are refused, because a misspelled filter would otherwise
+//! return everything.
 
 use serde_json::Value;
 use toolyard_hub::SchemaViolation;
 
 use super::errors::RestError;
 
-/// The parameters of one request, each still to be taken.
+/// The parameters of a request that have not been taken yet.
 #[derive(Debug)]
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
@@ -19,23 +19,23 @@ impl Query {
         Self { pairs, violations: Vec::new() }
     }
 
-    /// Every value of a parameter.
+    /// Takes all values of a parameter.
     pub(super) fn all(&mut self, name: &str) -> Vec<String> {
         let (taken, left) = std::mem::take(&mut self.pairs).into_iter().partition(|(key, _)| key == name);
         self.pairs = left;
         taken.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// The value of a parameter that may be there once.
+    /// Takes the value of a parameter that must not be repeated.
     pub(super) fn one(&mut self, name: &str) -> Option<String> {
         let mut all = self.all(name);
         if all.len() > 1 {
-            self.add_violation(name, "is there more than once", &all[1]);
+            self.add_violation(name, "must not be repeated", &all[1]);
         }
         if all.is_empty() { None } else { Some(all.swap_remove(0)) }
     }
 
-    /// The value, read by a function that says what is wrong with it.
+    /// Takes a value and parses it with a function that returns the violation.
     pub(super) fn read_one<T>(
         &mut self,
         name: &str,
@@ -51,7 +51,7 @@ impl Query {
         }
     }
 
-    /// One of these words.
+    /// Takes a value that must be one of the given keywords.
     pub(super) fn take_keyword<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
         self.read_one(name, |text| {
             let known = words.iter().find(|(word, _)| *word == text);
@@ -60,10 +60,10 @@ impl Query {
         })
     }
 
-    /// What is wrong with them, those that nobody took included.
+    /// Returns all violations, including parameters that were not taken.
     pub(super) fn finish(mut self) -> Result<(), RestError> {
         for (name, value) in std::mem::take(&mut self.pairs) {
-            self.add_violation(&name, "is not a parameter of this address", &value);
+            self.add_violation(&name, "unknown parameter", &value);
         }
         if self.violations.is_empty() { Ok(()) } else { Err(RestError::invalid(&self.violations)) }
     }
@@ -74,10 +74,10 @@ impl Query {
     }
 }
 
-/// How many things a page has.
+/// Parses a page size.
 pub(super) fn parse_page_size(text: &str) -> Result<usize, String> {
     let limit = text.parse().ok().filter(|limit| (1..=1_000).contains(limit));
-    limit.ok_or_else(|| "must be a whole number from 1 to 1000".to_owned())
+    limit.ok_or_else(|| "must be an integer from 1 to 1000".to_owned())
 }
 
 #[cfg(test)]
@@ -85,21 +85,21 @@ mod tests {
     use super::{Query, parse_page_size};
 
     #[test]
-    fn parameters_are_read_once_and_unknown_ones_refused() {
-        let mut query = Query::read(Some("tag=a&tag=b%20c&q=x+y&limit=0&q=z&colour=red"));
+    fn repeated_and_unknown_parameters_are_refused() {
+        let mut query = Query::read(Some("tag=a&tag=b%20c&q=x+y&limit=0&q=z&color=red"));
         assert_eq!(query.all("tag"), ["a", "b c"]);
         assert_eq!(query.one("q").as_deref(), Some("x y"));
         assert_eq!(query.read_one("limit", parse_page_size), None);
         let failure = query.finish().unwrap_err();
         assert_eq!(
             failure.message,
-            "invalid request: q: is there more than once; limit: must be a whole number from 1 to 1000; \
-             colour: is not a parameter of this address"
+            "invalid request: `q` must not be repeated; `limit` must be an integer from 1 to 1000; \
+             `color`: unknown parameter"
         );
     }
 
     #[test]
-    fn without_a_question_mark_there_is_nothing_to_refuse() {
+    fn an_absent_query_is_valid() {
         assert!(Query::read(None).finish().is_ok());
     }
 }

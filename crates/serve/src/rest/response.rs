@@ -1,4 +1,4 @@
-//! Answers as bytes: the envelope of the protocol, and the headers that every answer carries.
+//! HTTP responses: the envelope of the protocol and the common headers.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,26 +13,27 @@ use toolyard_hub::{ExecutionId, Timestamp};
 
 use super::errors::RestError;
 
-/// The version of the protocol that is spoken here.
+/// The latest version of the REST protocol.
 pub(super) const VERSION: &str = "1.0";
 pub(super) const VERSION_HEADER: HeaderName = HeaderName::from_static("x-mcp-version");
 pub(super) const EXECUTION_HEADER: HeaderName = HeaderName::from_static("x-execution-id");
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Which execution an answer is of, when that began and how long it took.
+/// The metadata of a response: the execution, its start time and its duration.
 #[derive(Debug, Clone)]
 pub(super) struct ExecutionMetadata {
     pub(super) id: String,
     pub(super) began: SystemTime,
     pub(super) duration: Duration,
-    /// In what the result is not what the tool promised.
+    /// Violations of the tool's output schema.
     pub(super) violations: Vec<String>,
 }
 
 impl ExecutionMetadata {
-    /// For what is refused before it begins.
+    /// Returns the metadata of a request that was refused before its execution.
     pub(super) fn now() -> Self {
-        // Nothing is looked up by the id of a refusal, so a constant will do where there are no random numbers.
+        // The ID of a refusal is never looked up, so a constant is fine if the random number
+        // generator fails.
         let id = ExecutionId::generate().unwrap_or(ExecutionId::from_bytes([0; 16]));
         let (id, violations) = (execution_name(id), Vec::new());
         Self { id, began: SystemTime::now(), duration: Duration::ZERO, violations }
@@ -41,15 +42,15 @@ impl ExecutionMetadata {
     pub(super) fn write(&self) -> String {
         let millis = u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX);
         let at = Timestamp(self.began);
-        let odd = match self.violations.as_slice() {
+        let warnings = match self.violations.as_slice() {
             [] => String::new(),
             violations => format!(r#","resultViolations":{}"#, to_raw(violations)),
         };
-        format!(r#"{{"executionId":"{}","duration":{millis},"timestamp":"{at}"{odd}}}"#, self.id)
+        format!(r#"{{"executionId":"{}","duration":{millis},"timestamp":"{at}"{warnings}}}"#, self.id)
     }
 }
 
-/// When something began, on both clocks: one tells the time, the other how long it takes.
+/// A start time on both clocks: wall clock for display, monotonic clock for durations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartTime {
     pub(super) at: SystemTime,
@@ -62,17 +63,18 @@ impl StartTime {
     }
 }
 
-/// An execution as answers name it.
+/// Returns the ID of an execution as responses contain it.
 pub(crate) fn execution_name(id: ExecutionId) -> String {
     id.public_id()
 }
 
-/// The envelope of an execution that went well. `more` are members as text, each with a comma before it.
+/// Builds the envelope of a success. `more` contains further members as text, each preceded by a
+/// comma.
 pub(super) fn success(result: &RawValue, more: &str, stamp: &ExecutionMetadata) -> String {
     format!(r#"{{"success":true,"result":{}{more},"metadata":{}}}"#, result.get(), stamp.write())
 }
 
-/// The envelope of everything that did not.
+/// Builds the envelope of a failure.
 pub(super) fn failure(failure: &RestError, more: &str, stamp: &ExecutionMetadata) -> String {
     let (code, message) = (failure.code, to_raw(&failure.message));
     let details = match &failure.details {
@@ -94,11 +96,11 @@ pub(super) fn respond_json<T: Serialize + ?Sized>(status: StatusCode, value: &T)
     json(status, to_raw(value).get().to_owned())
 }
 
-/// Adds what the status of a failure demands.
+/// Builds an error response with the headers that its status requires.
 pub(super) fn respond_error(reason: &RestError, body: String) -> Response<Body> {
     let mut response = json(reason.status, body);
     if let Some(wait) = reason.retry_after {
-        // Whole seconds, and never so few that the next try comes too early.
+        // Rounded up, so that the client does not retry too early.
         let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -108,7 +110,7 @@ pub(super) fn respond_error(reason: &RestError, body: String) -> Response<Body> 
     response
 }
 
-/// A failure of its own, before anything was executed.
+/// An error outside of any execution.
 impl IntoResponse for RestError {
     fn into_response(self) -> Response<Body> {
         let body = failure(&self, "", &ExecutionMetadata::now());

@@ -1,5 +1,5 @@
-//! What a tool's result is in REST. The text of numbers and the order of keys stay what they were: values are cut out of
-//! what the source said and put in as they are.
+//! Tool results in REST. Values are copied from the source's text verbatim, which preserves number
+//! literals and the order of keys.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text, parse_untrusted, to_raw, truncate_for_message};
 use toolyard_hub::{ErrorKind, HubError, Outcome, Raw};
 
-/// A result, cut into what matters here.
+/// The parts of a tool result.
 #[derive(Debug, Default)]
 pub(super) struct RestToolResult {
     structured: Option<Raw>,
@@ -20,25 +20,26 @@ struct Text {
     text: Option<String>,
 }
 
-/// The outcome, if its body is a tool result of the protocol. Anything else has no value that could be told as the
-/// result, and `null` would look like one. Where the tool itself says that it failed, that is all there is to say.
+/// Returns the outcome if its body is a valid tool result. Other bodies are an error, because REST
+/// would have to report their value as `null`. An outcome that is already a failure is returned
+/// unchanged.
 pub(super) fn validate_result(tool: &str, outcome: Outcome) -> Result<Outcome, HubError> {
-    // Most results begin like this, and need no second look.
+    // Fast path: most results start like this.
     if outcome.failed || outcome.body.get().starts_with(r#"{"content":["#) {
         return Ok(outcome);
     }
     let why = match Object::parse(&outcome.body) {
-        Err(_) => "it is not an object",
+        Err(_) => "not an object",
         Ok(members) => match members.get("content") {
             Some(content) if content.get().starts_with('[') => return Ok(outcome),
-            Some(_) => "its `content` is not an array",
+            Some(_) => "`content` is not an array",
             None if members.contains("structuredContent") => return Ok(outcome),
-            None => "it has neither `content` nor `structuredContent`",
+            None => "neither `content` nor `structuredContent` is present",
         },
     };
-    let message = format!("{tool} was called, but its answer is not a tool result: {why}");
+    let message = format!("tool `{tool}` returned an invalid result: {why}");
     Err(HubError::new(ErrorKind::ToolFailed, message)
-        .with_suggestion("fix the server of the tool: a result is an object with an array `content`")
+        .with_suggestion("fix the server: a tool result is an object with a `content` array")
         .with_details(json!({"answer": truncate_for_message(outcome.body.get())})))
 }
 
@@ -53,8 +54,9 @@ impl RestToolResult {
         self.structured.as_deref()
     }
 
-    /// What a tool gave: the structured content if there is one; else nothing, its only block, or a list of its
-    /// blocks. A block of text counts as the JSON that it is, else as its text; others are shown whole.
+    /// Returns the value of the result: the structured content if present, otherwise null, the
+    /// value of the only block, or an array of the values of all blocks. The value of a text block
+    /// is its parsed JSON, or its text if it is not JSON. Other blocks are returned whole.
     pub(super) fn result(&self) -> Raw {
         if let Some(structured) = &self.structured {
             return structured.clone();
@@ -66,12 +68,12 @@ impl RestToolResult {
         }
     }
 
-    /// Every block as the source said it.
+    /// Returns all content blocks verbatim.
     pub(super) fn content(&self) -> Raw {
         list(self.blocks.iter().cloned())
     }
 
-    /// All text in it, line by line.
+    /// Returns the text of all text blocks, joined by line breaks.
     pub(super) fn text(&self) -> String {
         let texts: Vec<String> = self.blocks.iter().filter_map(|block| text(block)).collect();
         texts.join("\n")
@@ -118,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_goes_out_as_it_came() {
+    fn structured_content_is_returned_verbatim() {
         let body = r#"{"content":[{"type":"text","text":"no"}],"structuredContent":{"z":9007199254740993123,"a": 1.0,"e":1e400}}"#;
         assert_eq!(result(body), r#"{"z":9007199254740993123,"a": 1.0,"e":1e400}"#);
         assert_eq!(result(r#"{"structuredContent":null,"content":[]}"#), "null");
     }
 
     #[test]
-    fn text_that_is_json_is_json_and_other_text_is_text() {
+    fn text_that_is_json_is_parsed_and_other_text_is_a_string() {
         assert_eq!(
             of_text(r#" {"n":18446744073709551616,"f":1.0} "#),
             r#"{"n":18446744073709551616,"f":1.0}"#
@@ -138,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn json_that_nobody_could_read_stays_text() {
+    fn json_that_is_nested_too_deeply_stays_text() {
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         assert_eq!(of_text(&deep), format!("\"{deep}\""));
         assert_eq!(of_text(r#"["[[\"[[", 1]"#), r#"["[[\"[[", 1]"#);
     }
 
     #[test]
-    fn several_blocks_are_a_list_and_no_block_is_nothing() {
+    fn several_blocks_are_an_array_and_no_block_is_null() {
         let body = r#"{"content":[{"type":"text","text":"{\"a\":1}"},{"type":"image","data":"AA==","mimeType":"image/png"},{"type":"text","text":"b"},{"type":"hologram","n":1.0}]}"#;
         assert_eq!(
             result(body),

@@ -1,5 +1,5 @@
-//! An execution on its way: the call, what it says meanwhile, and its end. It runs on whatever becomes of the connection
-//! that asked for it; whether that cancels it is decided by whoever waits.
+//! Runs one execution: the call, its updates and its end. The task is independent of the client's
+//! connection; the request handler decides whether a disconnect cancels the call.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::executions::{Chunks, Execution};
 use super::idempotency::IdempotencyKey;
 use super::result::validate_result;
 
-/// How long a reader may take over what was said before the end, once the end is known.
+/// How long a slow client may take to receive pending events after the call has ended.
 const LAST_WORDS: Duration = Duration::from_secs(10);
 
-/// Something on its way to a reader of events.
+/// An event for the client.
 #[derive(Debug)]
 pub(super) enum ExecutionEvent {
     Progress(Progress),
@@ -28,7 +28,7 @@ pub(super) enum ExecutionEvent {
 
 pub(super) type RestCallFuture = Pin<Box<dyn Future<Output = Result<Outcome, HubError>> + Send>>;
 
-/// A call that was made, and everything that has to be done about it.
+/// A started call and everything needed to finish it.
 pub(super) struct Job {
     rest: Arc<RestFront>,
     execution: Arc<Execution>,
@@ -38,11 +38,11 @@ pub(super) struct Job {
     over: bool,
 }
 
-/// How far a call gets without waiting for anything.
+/// The state of a call after its first poll.
 pub(super) enum FirstPoll {
-    /// It goes on.
+    /// The call is still running.
     Pending(Job, RestCallFuture),
-    /// It has ended, and said this before.
+    /// The call has ended and sent these events.
     Ready(Vec<ExecutionEvent>),
 }
 
@@ -56,23 +56,25 @@ impl Job {
         Self { rest, execution, key, updates, chunks: Chunks::default(), over: false }
     }
 
-    /// Takes the first step. A call that is refused, or is done at once, needs no task of its own.
+    /// Polls the call once. A call that is refused or completes immediately does not need its own
+    /// task.
     pub(super) async fn poll_once(mut self, mut call: RestCallFuture) -> FirstPoll {
         match std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context))).await {
             Poll::Pending => FirstPoll::Pending(self, call),
             Poll::Ready(answer) => {
-                // No more than the queue of the call holds: a tool that says more has to wait for room.
-                let mut said = Vec::new();
+                // Bounded by the update channel: a tool that sends more than its capacity has to
+                // wait.
+                let mut events = Vec::new();
                 while let Ok(update) = self.updates.try_recv() {
-                    said.extend(self.note(update));
+                    events.extend(self.note(update));
                 }
                 self.end(answer);
-                FirstPoll::Ready(said)
+                FirstPoll::Ready(events)
             }
         }
     }
 
-    /// Stays with the call until it is over.
+    /// Runs the call to its end.
     pub(super) async fn run(
         mut self,
         mut call: RestCallFuture,
@@ -83,7 +85,7 @@ impl Job {
                 self.forward_updates(reader.as_ref()).await;
                 std::future::pending::<()>().await;
             };
-            // Side by side: a reader that does not read holds up what is said, never the call's own clock.
+            // Concurrently: a slow client delays events, but not the timeout of the call.
             tokio::select! {
                 biased;
                 answer = &mut call => answer,
@@ -100,7 +102,8 @@ impl Job {
         self.end(answer);
     }
 
-    /// Hands on what the call says, until it says no more. Nothing is taken that there is no room for.
+    /// Forwards updates until the channel closes. Takes an update only when the client has capacity
+    /// for it.
     async fn forward_updates(&mut self, reader: Option<&mpsc::Sender<ExecutionEvent>>) {
         loop {
             let room = match reader {
@@ -108,13 +111,13 @@ impl Job {
                 None => None,
             };
             let Some(update) = self.updates.recv().await else { return };
-            if let (Some(said), Some(room)) = (self.note(update), room) {
-                room.send(said);
+            if let (Some(event), Some(room)) = (self.note(update), room) {
+                room.send(event);
             }
         }
     }
 
-    /// Remembers what was said.
+    /// Records an update.
     fn note(&mut self, update: CallerUpdate) -> Option<ExecutionEvent> {
         match update {
             CallerUpdate::Progress(progress) => {
@@ -126,7 +129,8 @@ impl Job {
                 Some(ExecutionEvent::Chunk(chunk))
             }
             CallerUpdate::Log(line) => Some(ExecutionEvent::Log(line)),
-            // Over plain HTTP nobody can be asked, as the call was told; and whoever waits may always hang up.
+            // The call knows that REST cannot answer questions, and a client may disconnect at any
+            // time.
             CallerUpdate::Ask(_) | CallerUpdate::Pause(_) => None,
         }
     }
@@ -136,7 +140,8 @@ impl Job {
         let chunks = std::mem::take(&mut self.chunks);
         let answer = answer.and_then(|outcome| validate_result(&self.execution.info.tool, outcome));
         let nothing_ran = answer.as_ref().is_err_and(|error| is_safe_to_retry(error.kind()));
-        // The key first: a second caller with it must not find an execution that is about to be forgotten.
+        // Release the key first: another request with this key must not find an execution that is
+        // about to be removed.
         if let (Some(key), true) = (&self.key, nothing_ran) {
             self.rest.keys.release(key);
         }
@@ -147,7 +152,8 @@ impl Job {
     }
 }
 
-/// A task that is dropped or crashes still ends its execution: somebody may be waiting for it.
+/// Ends the execution if its task is dropped or panics, because requests may be waiting for the
+/// outcome.
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.over {
@@ -157,7 +163,8 @@ impl Drop for Job {
     }
 }
 
-/// Whether an error of this kind says that the call never reached a tool, so that making it again is safe.
+/// Returns whether an error of this kind guarantees that the call never reached the tool, so that a
+/// retry is safe.
 fn is_safe_to_retry(kind: ErrorKind) -> bool {
     match kind {
         ErrorKind::UnknownTool
@@ -166,7 +173,7 @@ fn is_safe_to_retry(kind: ErrorKind) -> bool {
         | ErrorKind::TooLarge
         | ErrorKind::NotConnected
         | ErrorKind::CannotConnect => true,
-        // A tool may refuse its arguments or its caller itself, after it has begun.
+        // A tool can reject arguments or the caller itself after it has started.
         ErrorKind::InvalidArguments
         | ErrorKind::Forbidden
         | ErrorKind::UnknownResource

@@ -1,4 +1,4 @@
-//! `GET /mcp/servers` and `GET /ready`: how the sources of the yard are doing.
+//! `GET /mcp/servers` and `GET /ready`: the state of the sources.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ fn describe(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Val
     server
 }
 
-/// Whether every source has started or failed to, so that the lists are whole.
+/// Reports whether every source has started or failed to start, so that lists are complete.
 pub(super) async fn ready(
     Shared(rest): Shared<Arc<RestFront>>,
     RestCaller(principal): RestCaller,

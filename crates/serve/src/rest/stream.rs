@@ -1,5 +1,5 @@
-//! An execution as server-sent events: what it says while it runs, then `result` or `error`. A reader that goes away
-//! cancels it, unless it was asked to go on.
+//! An execution as server-sent events: updates while it runs, then `result` or `error`. A client
+//! that disconnects cancels the call, unless it is detached.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -21,7 +21,7 @@ use super::execute_request::ContentDetail;
 use super::executions::Execution;
 use super::run::ExecutionEvent;
 
-/// How often a silent stream says that it is alive.
+/// Interval of keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const COMMENT: &str = ":\n\n";
 
@@ -43,7 +43,7 @@ enum StreamPhase {
     End,
 }
 
-/// The events of an execution that is under way.
+/// Streams the events of a running execution.
 pub(super) fn stream_live(
     execution: &Arc<Execution>,
     events: mpsc::Receiver<ExecutionEvent>,
@@ -62,21 +62,21 @@ pub(super) fn stream_live(
     })
 }
 
-/// The events of one that was done at once: what it said on the way, then its end.
+/// Streams an execution that completed immediately: its updates, then its end.
 pub(super) fn stream_finished(
     execution: &Arc<Execution>,
-    said: Vec<ExecutionEvent>,
+    updates: Vec<ExecutionEvent>,
     content: ContentDetail,
 ) -> Response<Body> {
-    let (sender, events) = mpsc::channel(said.len().max(1));
-    for event in said {
-        // There is room for each of them.
+    let (sender, events) = mpsc::channel(updates.len().max(1));
+    for event in updates {
+        // The channel has capacity for all of them.
         let _ = sender.try_send(event);
     }
     stream_live(execution, events, content, None)
 }
 
-/// The last event of one that is over, for who repeats a call.
+/// Streams only the last event of a finished execution, for a request with a known idempotency key.
 pub(super) fn stream_replay(execution: &Arc<Execution>, content: ContentDetail) -> Response<Body> {
     let (_, events) = mpsc::channel(1);
     let (execution, pieces) = (Arc::clone(execution), ChunkDelivery::InEnvelope);
@@ -109,7 +109,7 @@ fn respond(reading: ExecutionEventStream) -> Response<Body> {
 impl ExecutionEventStream {
     async fn next(&mut self) -> Option<String> {
         match self.phase {
-            // Something at once, so that whatever is in between lets the head through.
+            // Send a comment immediately, so that proxies forward the headers.
             StreamPhase::Start => {
                 self.phase = StreamPhase::Middle;
                 Some(COMMENT.to_owned())
@@ -140,12 +140,13 @@ impl ExecutionEventStream {
         }
     }
 
-    /// Line breaks in JSON are space between its parts, and each line of an event's data has a field of its own.
+    /// Formats an event. Line breaks in JSON are insignificant whitespace, and each line gets its
+    /// own `data` field.
     fn event(&mut self, name: &str, data: &str) -> String {
         self.number += 1;
         let mut text = format!("id: {}\nevent: {name}\n", self.number);
         for line in data.split(['\n', '\r']) {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(text, "data: {line}");
         }
         text.push('\n');
@@ -173,7 +174,7 @@ fn log_data(line: &LogLine) -> Value {
     data
 }
 
-/// Whole numbers as whole numbers: 50, not 50.0.
+/// Writes whole numbers without a fraction: 50 instead of 50.0.
 fn number(value: f64) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
     if value.fract() == 0.0 && value.abs() < 9e15 { Value::from(value as i64) } else { Value::from(value) }
@@ -195,7 +196,7 @@ mod tests {
     use crate::rest::executions::{Chunks, Executions, RetentionLimits};
 
     #[tokio::test(start_paused = true)]
-    async fn a_silent_stream_says_that_it_is_alive_and_events_are_numbered() {
+    async fn an_idle_stream_sends_keep_alive_comments_and_events_are_numbered() {
         let (sender, events) = mpsc::channel(1);
         let execution = execution();
         let mut body = stream_live(&execution, events, ContentDetail::Result, None).into_body();
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_goes_away_cancels_only_where_it_was_agreed() {
+    async fn a_disconnect_cancels_the_call_unless_it_is_detached() {
         for guarded in [true, false] {
             let (_sender, events) = mpsc::channel(1);
             let execution = execution();

@@ -1,5 +1,6 @@
-//! JSON that means one thing only. A key that is there twice is read as the first by some and as the last by others, so
-//! that what is checked here might not be what a tool reads; JSON that is nested without end would break readers.
+//! Rejects ambiguous JSON. Parsers disagree about which value of a duplicate key counts, so the
+//! value validated here might not be the one the tool reads. Unlimited nesting would break other
+//! parsers.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,12 +8,12 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// What is wrong with this text as JSON, if anything is.
+/// Returns the first problem of this text as strict JSON.
 pub(super) fn check(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<StrictJson>(text).map(drop)
 }
 
-/// Any value, looked at and forgotten. The parser itself refuses more than 128 levels.
+/// A value that is checked and discarded. The parser itself refuses more than 128 levels.
 struct StrictJson;
 
 impl<'de> Deserialize<'de> for StrictJson {
@@ -64,7 +65,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
         while let Some(key) = map.next_key::<String>()? {
             if seen.contains(&key) {
                 let short: String = key.chars().take(100).collect();
-                return Err(A::Error::custom(format!("the key {short:?} is there twice")));
+                return Err(A::Error::custom(format!("duplicate key {short:?}")));
             }
             seen.insert(key);
             map.next_value::<StrictJson>()?;
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_there_twice_is_found_however_deep_and_however_written() {
-        let twice = |column| Some(format!(r#"the key "a" is there twice at line 1 column {column}"#));
+        let twice = |column| Some(format!(r#"duplicate key "a" at line 1 column {column}"#));
         assert_eq!(problem(r#"{"x":[{"a":1,"a":2}]}"#), twice(16));
         assert_eq!(problem(r#"{"x":[{"a":1,"\u0061":2}]}"#), twice(21));
     }

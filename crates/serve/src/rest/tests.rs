@@ -1,4 +1,5 @@
-//! The routes as a whole: what is documented is served, and what is not is refused in the words of the protocol.
+//! The routes as a whole: documented routes are served, and all others are refused with a REST
+//! error.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::run::Job;
 use super::{RestFront, RestSettings, router};
 use crate::mcp::McpSettings;
 
-fn yard() -> Arc<Yard> {
+pub(super) fn yard() -> Arc<Yard> {
     let echo = Tool::raw("echo", |arguments: toolyard_hub::Raw, _: toolyard_sdk::Context| async move {
         Ok(toolyard_hub::json::from_text(format!(r#"{{"content":[],"structuredContent":{arguments}}}"#)))
     });
@@ -61,8 +62,8 @@ async fn every_documented_address_has_exactly_the_documented_methods() {
     assert!(execute["post"].is_object(), "{execute}");
 }
 
-/// The page that people read.
-const PAGE: &str = include_str!("../../../../docs/rest.md");
+/// The documentation page.
+const PAGE: &str = include_str!("../../../../docs/reference/rest.md");
 
 #[tokio::test]
 async fn every_address_and_every_error_is_in_the_documentation() {

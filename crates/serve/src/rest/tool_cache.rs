@@ -1,4 +1,5 @@
-//! Every tool as REST shows it, made once per catalog: lists and their tags are then put together from pieces.
+//! The JSON of every tool, built once per catalog. Lists and their ETags are assembled from these
+//! parts.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,7 +22,7 @@ struct CachedTools {
     shown: Arc<[RestTool]>,
 }
 
-/// One tool as REST shows it.
+/// A tool as REST returns it.
 #[derive(Debug)]
 pub(super) struct RestTool {
     pub(super) tool: Arc<ToolEntry>,
@@ -29,13 +30,13 @@ pub(super) struct RestTool {
     pub(super) digest: [u8; 32],
     pub(super) category: Option<String>,
     pub(super) tags: Vec<String>,
-    /// What `q` looks in, in lower case.
+    /// The text that `q` searches, in lowercase.
     pub(super) search_text: String,
     embedded: OnceLock<(EmbeddedSchema, Option<Value>)>,
 }
 
 impl RestToolCache {
-    /// The tools of the yard as they are now, in order.
+    /// Returns the current tools of the yard in order.
     pub(super) fn tools(&self, yard: &Yard) -> Arc<[RestTool]> {
         let catalog = yard.catalog();
         let mut current = self.current.lock();
@@ -93,7 +94,7 @@ impl RestTool {
         }
     }
 
-    /// Its schemas as parts of a larger document, made when first needed.
+    /// Returns the schemas as parts of the OpenAPI document, built on first use.
     pub(super) fn embedded_schemas(
         &self,
         make: impl FnOnce(&ToolEntry) -> (EmbeddedSchema, Option<Value>),
@@ -101,7 +102,7 @@ impl RestTool {
         self.embedded.get_or_init(|| make(&self.tool))
     }
 
-    /// Everything that is known of it, as far as this principal may know it.
+    /// Returns all details that this principal may see.
     pub(super) fn details(&self, principal: &Principal) -> Raw {
         let mut members = Object::parse(&self.json).unwrap_or_default();
         let advertised = Object::parse(&self.tool.shown).unwrap_or_default();
@@ -128,7 +129,7 @@ impl RestTool {
     }
 }
 
-/// One version of a tool, which a call can ask for.
+/// Describes one version of a tool.
 fn version(tool: &Arc<ToolEntry>) -> Value {
     match &tool.deprecated_by {
         Some(newer) => json!({"version": tool.version(), "deprecatedBy": newer}),

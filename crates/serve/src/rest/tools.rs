@@ -1,4 +1,4 @@
-//! `GET /mcp/tools` and `GET /mcp/tools/{name}`: what there is to call, as far as this caller may call it.
+//! `GET /mcp/tools` and `GET /mcp/tools/{name}`: the tools that the caller may use.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use super::response::{VERSION, json};
 use super::tool_cache::RestTool;
 use super::{PathName, RestCaller, RestFront};
 
-/// The longest search, in characters.
+/// Maximum length of a search, in characters.
 const LONGEST_SEARCH: usize = 200;
 
-/// Which tools somebody wants to see.
+/// The filters of a tool list.
 struct Filter {
     server: Option<String>,
     category: Option<String>,
@@ -52,8 +52,7 @@ pub(super) async fn list(
         words: query.read_one("q", words).unwrap_or_default(),
     };
     let limit = query.read_one("limit", parse_page_size);
-    let after =
-        query.read_one("cursor", |text| read_cursor(text).ok_or_else(|| "is none of ours".to_owned()));
+    let after = query.read_one("cursor", |text| read_cursor(text).ok_or_else(|| "invalid cursor".to_owned()));
     query.finish()?;
     rest.admit_list(&principal)?;
 
@@ -61,9 +60,14 @@ pub(super) async fn list(
     let cached = rest.tool_cache.tools(&rest.yard);
     let mut all = cached.iter().filter(|shown| shown.tool.is_listed_for(&principal) && filter.matches(shown));
     if let Some(after) = after {
-        // A list that changed meanwhile has no such place any more; the client starts again.
+        // The last tool of the previous page is gone, so the position is lost and the client must
+        // start again.
         if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
-            let failure = RestError::invalid_at("cursor", "is of a list that has changed", Value::Null);
+            let failure = RestError::invalid_at(
+                "cursor",
+                "the list has changed since this cursor was issued",
+                Value::Null,
+            );
             return Err(RestError { status: StatusCode::CONFLICT, ..failure });
         }
     }
@@ -86,16 +90,17 @@ pub(super) async fn list(
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         headers.insert(header::ETAG, tag);
     }
-    // Lists differ from caller to caller, and are asked for again each time: the tag makes that cheap.
+    // Lists differ by caller and must be revalidated. The ETag makes that cheap.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
     Ok(response)
 }
 
-/// The words of a search. Every tool is searched for each, so that there are only so many.
+/// Splits a search into words. The length limit bounds the work, because every tool is searched for
+/// each word.
 fn words(text: &str) -> Result<Vec<String>, String> {
     if text.chars().count() > LONGEST_SEARCH {
-        return Err(format!("may have {LONGEST_SEARCH} characters"));
+        return Err(format!("must not exceed {LONGEST_SEARCH} characters"));
     }
     Ok(text.split_whitespace().map(str::to_lowercase).collect())
 }
@@ -116,8 +121,10 @@ pub(super) async fn show(
     }
     let cached = rest.tool_cache.tools(&rest.yard);
     let shown = cached.iter().find(|shown| shown.tool.full_name == tool.full_name);
-    // It may have gone between the two looks.
-    let gone = || RestError::from_kind(ErrorKind::UnknownTool, format!("{} is gone", tool.full_name));
+    // The tool may have been removed since the lookup.
+    let gone = || {
+        RestError::from_kind(ErrorKind::UnknownTool, format!("tool `{}` no longer exists", tool.full_name))
+    };
     Ok(json(StatusCode::OK, shown.ok_or_else(gone)?.details(&principal).get().to_owned()))
 }
 
@@ -139,7 +146,7 @@ fn write(tools: &[&RestTool], next: Option<&str>) -> String {
     text
 }
 
-/// Whether the client has this very list already.
+/// Returns whether the client already has this list.
 fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     known
@@ -148,7 +155,7 @@ fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
         .any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
-/// A cursor names the last tool of the page before, so that it stays right when tools are added.
+/// A cursor names the last tool of the previous page, so it stays valid when tools are added.
 fn write_cursor(last: &str) -> String {
     format!("after.{last}")
 }

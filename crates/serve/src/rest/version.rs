@@ -1,4 +1,4 @@
-//! The version of the protocol: which ones are spoken, and that every answer says which one it is in.
+//! Negotiates the version of the REST protocol. Every response states its version.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -11,12 +11,12 @@ use toolyard_hub::ErrorKind;
 use super::errors::RestError;
 use super::response::{VERSION, VERSION_HEADER};
 
-/// Every version that is spoken, newest last. A client that names none gets the newest.
+/// Supported versions, newest last. The newest is the default.
 pub(super) const SUPPORTED: [&str; 1] = [VERSION];
 
 pub(super) async fn negotiate(request: Request, next: Next) -> Response<Body> {
-    let mut said = request.headers().get_all(VERSION_HEADER).iter();
-    let unknown = said.find(|value| !SUPPORTED.iter().any(|known| known.as_bytes() == value.as_bytes()));
+    let mut versions = request.headers().get_all(VERSION_HEADER).iter();
+    let unknown = versions.find(|value| !SUPPORTED.iter().any(|known| known.as_bytes() == value.as_bytes()));
     let mut response = match unknown {
         None => next.run(request).await,
         Some(other) => refuse(other).into_response(),
@@ -25,19 +25,19 @@ pub(super) async fn negotiate(request: Request, next: Next) -> Response<Body> {
     response
 }
 
-fn refuse(said: &HeaderValue) -> RestError {
-    let said = String::from_utf8_lossy(said.as_bytes());
-    let reason = "this version of the protocol is not spoken here";
+fn refuse(version: &HeaderValue) -> RestError {
+    let provided = String::from_utf8_lossy(version.as_bytes());
+    let reason = "unsupported protocol version";
     let supported = SUPPORTED.join(", ");
     RestError::from_kind(
         ErrorKind::InvalidArguments,
-        format!("X-MCP-Version: {reason}; spoken are: {supported}"),
+        format!("X-MCP-Version: {reason}; supported: {supported}"),
     )
     .with_details(&json!({
         "field": "X-MCP-Version",
         "reason": reason,
-        "provided": said,
+        "provided": provided,
         "supported": SUPPORTED,
-        "violations": [{"pointer": "", "field": "X-MCP-Version", "reason": reason, "provided": said}],
+        "violations": [{"pointer": "", "field": "X-MCP-Version", "reason": reason, "provided": provided}],
     }))
 }

@@ -1,4 +1,4 @@
-//! Subscriptions to resources over HTTP, in both eras: how many one client may have, and that each is given back.
+//! Resource subscriptions over HTTP, in both eras: their limit and their release.
 
 use serde_json::{Value, json};
 use toolyard_hub::{YardLimits, YardSettings};
@@ -10,10 +10,10 @@ fn message(method: &str, uri: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": {"uri": uri}})
 }
 
-/// Waits until so many addresses are subscribed to.
-async fn until(yard: &Fixture, addresses: usize) {
-    within_timeout(&format!("{addresses} subscriptions"), async {
-        while yard.yard.subscribed_uri_count() != addresses {
+/// Waits until this many URIs are subscribed to.
+async fn until(yard: &Fixture, count: usize) {
+    within_timeout(&format!("{count} subscriptions"), async {
+        while yard.yard.subscribed_uri_count() != count {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     })
@@ -21,12 +21,12 @@ async fn until(yard: &Fixture, addresses: usize) {
 }
 
 #[tokio::test]
-async fn what_a_session_does_not_want_any_more_is_given_back() {
+async fn a_session_releases_its_subscriptions() {
     let yard = Fixture::new(YardSettings::default()).await;
     let (one, other) = (yard.session(ONLY_A).await, yard.session(OWNER).await);
     for number in 0..500 {
         let uri = format!("a://{number}");
-        // Twice is like once.
+        // Subscribing is idempotent.
         for session in [&one, &one] {
             assert_eq!(yard.subscribe(ONLY_A, session, &uri).await["result"], json!({}));
         }
@@ -34,21 +34,22 @@ async fn what_a_session_does_not_want_any_more_is_given_back() {
         yard.legacy(ONLY_A, Some(&one), message("resources/unsubscribe", &uri)).await;
         assert_eq!(yard.yard.subscribed_uri_count(), 0);
     }
-    // Two sessions hold the same one, and a third of another address ends with its session.
+    // Two sessions subscribe to the same URI. The subscription to another URI ends with its
+    // session.
     yard.subscribe(ONLY_A, &one, "a://7").await;
     yard.subscribe(OWNER, &other, "a://7").await;
     yard.subscribe(OWNER, &other, "b://7").await;
     assert_eq!(yard.yard.subscribed_uri_count(), 2);
     let url = format!("http://{}/mcp", yard.address);
-    for (token, session, left) in [(OWNER, &other, 1), (ONLY_A, &one, 0)] {
+    for (token, session, remaining) in [(OWNER, &other, 1), (ONLY_A, &one, 0)] {
         let ending = yard.http.delete(&url).bearer_auth(token).header("mcp-session-id", session.as_str());
         assert!(ending.send().await.unwrap().status().is_success());
-        until(&yard, left).await;
+        until(&yard, remaining).await;
     }
 }
 
 #[tokio::test]
-async fn what_a_stream_listens_to_is_given_back_when_its_client_hangs_up() {
+async fn a_stream_releases_its_subscriptions_when_its_client_disconnects() {
     let yard = Fixture::new(YardSettings::default()).await;
     for _ in 0..20 {
         let uris: Vec<String> = (0..50).map(|number| format!("a://{number}")).collect();
@@ -61,7 +62,7 @@ async fn what_a_stream_listens_to_is_given_back_when_its_client_hangs_up() {
 }
 
 #[tokio::test]
-async fn one_client_may_have_so_many_subscriptions_and_no_more() {
+async fn the_subscriptions_of_one_client_are_limited() {
     let limits = YardLimits { subscriptions: 3, ..YardLimits::default() };
     let yard = Fixture::new(YardSettings { limits, ..YardSettings::default() }).await;
     let session = yard.session(ONLY_A).await;
@@ -69,46 +70,46 @@ async fn one_client_may_have_so_many_subscriptions_and_no_more() {
         assert_eq!(yard.subscribe(ONLY_A, &session, &format!("a://{number}")).await["result"], json!({}));
     }
     let refused = yard.subscribe(ONLY_A, &session, "a://4").await;
-    let message = "more than 3 subscriptions to resources (limits.subscriptions)";
+    let message = "exceeds the limit of 3 resource subscriptions (limits.subscriptions)";
     assert_eq!(refused["error"]["message"], message, "{refused}");
-    // One that is held already is no further one.
+    // Repeating a subscription does not count again.
     assert_eq!(yard.subscribe(ONLY_A, &session, "a://1").await["result"], json!({}));
     assert_eq!(yard.yard.subscribed_uri_count(), 3);
-    // Another session has room of its own.
+    // Another session has its own limit.
     let other = yard.session(ONLY_A).await;
     assert_eq!(yard.subscribe(ONLY_A, &other, "a://4").await["result"], json!({}));
 }
 
 #[tokio::test]
-async fn one_stream_may_listen_to_so_many_resources_and_no_more() {
+async fn the_subscriptions_of_one_stream_are_limited() {
     let limits = YardLimits { subscriptions: 3, ..YardLimits::default() };
     let yard = Fixture::new(YardSettings { limits, ..YardSettings::default() }).await;
-    let wanted = json!({"resourceSubscriptions": ["a://1", "a://2", "a://3", "a://4"]});
-    let mut refused = yard.request_to_listen(ONLY_A, wanted).await;
-    // A stream that is accepted does not end, so that only its beginning is read.
-    let told = within_timeout("the answer", refused.chunk()).await.unwrap().unwrap();
-    let told = String::from_utf8_lossy(&told);
-    assert!(told.contains("more than 3 subscriptions to resources (limits.subscriptions)"), "{told}");
+    let filter = json!({"resourceSubscriptions": ["a://1", "a://2", "a://3", "a://4"]});
+    let mut refused = yard.request_to_listen(ONLY_A, filter).await;
+    // An accepted stream would not end, so only its first chunk is read.
+    let chunk = within_timeout("the response", refused.chunk()).await.unwrap().unwrap();
+    let text = String::from_utf8_lossy(&chunk);
+    assert!(text.contains("exceeds the limit of 3 resource subscriptions (limits.subscriptions)"), "{text}");
     assert_eq!(yard.yard.subscribed_uri_count(), 0);
     let (_stream, _) = yard.listen(ONLY_A, &["a://1", "a://2", "a://3"]).await;
     assert_eq!(yard.yard.subscribed_uri_count(), 3);
 }
 
 #[tokio::test]
-async fn a_session_hears_of_what_it_is_subscribed_to_and_of_nothing_else() {
+async fn a_session_receives_updates_only_of_its_subscriptions() {
     let yard = Fixture::new(YardSettings::default()).await;
     let session = yard.session(ONLY_A).await;
     yard.subscribe(ONLY_A, &session, "a://1").await;
-    let standing = yard.http.get(format!("http://{}/mcp", yard.address)).bearer_auth(ONLY_A);
-    let standing = standing.header("accept", "text/event-stream").header("mcp-session-id", &session);
-    let mut standing = standing.header("mcp-protocol-version", "2025-06-18").send().await.unwrap();
+    let stream = yard.http.get(format!("http://{}/mcp", yard.address)).bearer_auth(ONLY_A);
+    let stream = stream.header("accept", "text/event-stream").header("mcp-session-id", &session);
+    let mut stream = stream.header("mcp-protocol-version", "2025-06-18").send().await.unwrap();
     for uri in ["a://2", "b://1", "a://1"] {
         yard.a.updates(uri);
     }
-    let mut told = String::new();
-    while !told.contains("updated") {
-        let piece = within_timeout("an update", standing.chunk()).await.unwrap().unwrap();
-        told.push_str(&String::from_utf8_lossy(&piece));
+    let mut text = String::new();
+    while !text.contains("updated") {
+        let piece = within_timeout("an update", stream.chunk()).await.unwrap().unwrap();
+        text.push_str(&String::from_utf8_lossy(&piece));
     }
-    assert!(told.contains("a://1") && !told.contains("a://2") && !told.contains("b://1"), "{told}");
+    assert!(text.contains("a://1") && !text.contains("a://2") && !text.contains("b://1"), "{text}");
 }

@@ -1,5 +1,6 @@
-//! What a principal with lists sees of a yard with two servers: over REST, MCP and the control socket at once. The rule
-//! itself is tested in the hub; here every front is asked whether it uses it.
+//! What a principal with allow lists sees of a yard with two servers, over REST, MCP and the
+//! control socket. The hub's tests cover the rule itself; these tests check that every front
+//! applies it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use toolyard_serve::{
 };
 use toolyard_testkit::harness::{Socket, within_timeout};
 
-/// A server with two tools and one of everything else. What it is called is in everything that it says.
+/// A server with two tools and one of each other entry. Its results contain its name.
 pub(super) struct Stub {
     name: SourceName,
     offer: parking_lot::Mutex<Arc<SourceOffer>>,
@@ -31,7 +32,7 @@ pub(super) struct Stub {
 }
 
 impl Stub {
-    /// One that has failed, and whose offers would all need these permissions.
+    /// Creates a failed server whose entries would all require these permissions.
     fn failed(name: &str, permissions: &[&str]) -> Arc<Self> {
         Arc::new(Self {
             name: SourceName::new(name),
@@ -45,7 +46,7 @@ impl Stub {
         })
     }
 
-    /// Offers nothing from now on.
+    /// Removes everything that the server offers.
     fn withdraw(&self) {
         *self.offer.lock() = Arc::default();
         self.feed.get().unwrap().offer_changed();
@@ -117,7 +118,7 @@ impl Source for Stub {
     }
 }
 
-/// A history that knows one call of each server by `owner`, and one that led nowhere.
+/// A history with calls of both servers by `owner`, and one call of an unknown tool.
 struct Past;
 
 impl Past {
@@ -151,8 +152,8 @@ impl History for Past {
             query.after.is_none_or(|after| call.cursor() < after)
                 && query.principal.as_ref().is_none_or(|principal| *principal == call.principal)
         };
-        let found = Self::calls().into_iter().filter(fits).take(query.limit).collect();
-        Box::pin(async move { Ok(found) })
+        let calls = Self::calls().into_iter().filter(fits).take(query.limit).collect();
+        Box::pin(async move { Ok(calls) })
     }
 
     fn find(&self, id: ExecutionId) -> BoxFuture<'static, Result<Option<PastCall>, HistoryError>> {
@@ -172,13 +173,13 @@ pub(super) struct Fixture {
 }
 
 pub(super) const OWNER: &str = "owner's token";
-/// May use server a and nothing else.
+/// May use only server `a`.
 pub(super) const ONLY_A: &str = "a token for a";
-/// May observe, but only server a.
+/// May observe, but only server `a`.
 const WATCHES_A: &str = "an observer's token for a";
-/// May observe, but only one tool of server a.
+/// May observe, but only one tool of server `a`.
 const WATCHES_ONE: &str = "an observer's token for one tool";
-/// Has neither lists nor permissions.
+/// Has neither allow lists nor permissions.
 const PLAIN: &str = "a plain token";
 /// May observe everything.
 pub(super) const WATCHES_ALL: &str = "an observer's token";
@@ -208,17 +209,13 @@ impl Fixture {
         for source in [Arc::clone(&a), Arc::clone(&b)] {
             yard.add(source);
         }
-        // Another test of this process may have been first.
+        // Another test in this process may have installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let log = tokio::sync::broadcast::channel(64).0;
-        let keyring = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
+        let store = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
-            auth: ServeAuthSettings {
-                auth: Auth::TokenStore(keyring),
-                hosts: Vec::new(),
-                origins: Vec::new(),
-            },
+            auth: ServeAuthSettings { auth: Auth::TokenStore(store), hosts: Vec::new(), origins: Vec::new() },
             mcp: McpSettings::default(),
             endpoint: EndpointSettings::default(),
             control: ControlSettings { log: Some(log.clone()) },
@@ -243,7 +240,7 @@ impl Fixture {
         serde_json::from_str(&self.text(token, path).await.1).unwrap()
     }
 
-    /// Calls a tool as the owner, over REST; the id of the execution.
+    /// Calls a tool as the owner over REST and returns the execution ID.
     async fn execute(&self, tool: &str) -> String {
         let url = format!("http://{}/mcp/tools/{tool}/execute", self.address);
         let reply = self.http.post(url).bearer_auth(OWNER).json(&json!({"params": {}})).send();
@@ -251,7 +248,8 @@ impl Fixture {
         reply.headers()["x-execution-id"].to_str().unwrap().to_owned()
     }
 
-    /// One message to the MCP endpoint in the legacy era, and its answer.
+    /// Sends a message of the legacy era to the MCP endpoint and returns the session and the
+    /// response.
     pub(super) async fn legacy(
         &self,
         token: &str,
@@ -279,29 +277,32 @@ impl Fixture {
         self.legacy(token, Some(session), message).await.1
     }
 
-    /// A stream of the modern era that listens for updates of these; the text so far is what was acknowledged.
+    /// Opens a stream of the modern era for updates of these URIs and returns it with the
+    /// acknowledgment.
     pub(super) async fn listen(&self, token: &str, uris: &[&str]) -> (reqwest::Response, String) {
         self.listen_for(token, json!({"resourceSubscriptions": uris})).await
     }
 
-    pub(super) async fn listen_for(&self, token: &str, wanted: Value) -> (reqwest::Response, String) {
-        let mut reply = self.request_to_listen(token, wanted).await;
+    pub(super) async fn listen_for(&self, token: &str, filter: Value) -> (reqwest::Response, String) {
+        let mut reply = self.request_to_listen(token, filter).await;
         let mut text = String::new();
         while !text.contains("acknowledged") {
             let piece = within_timeout("the acknowledgement", reply.chunk()).await.unwrap();
-            text.push_str(&String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("it ended: {text}"))));
+            text.push_str(&String::from_utf8_lossy(
+                &piece.unwrap_or_else(|| panic!("the stream ended: {text}")),
+            ));
         }
         (reply, text)
     }
 
-    /// Asks for such a stream; the answer, whatever it is.
-    pub(super) async fn request_to_listen(&self, token: &str, wanted: Value) -> reqwest::Response {
+    /// Requests a stream of the modern era and returns the response.
+    pub(super) async fn request_to_listen(&self, token: &str, filter: Value) -> reqwest::Response {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": {},
         });
-        let params = json!({"notifications": wanted, "_meta": meta});
+        let params = json!({"notifications": filter, "_meta": meta});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
         let request = self.http.post(format!("http://{}/mcp", self.address)).bearer_auth(token);
         let request = request
@@ -313,13 +314,13 @@ impl Fixture {
 }
 
 impl Fixture {
-    /// What else comes on a stream before it ends.
+    /// Reads the rest of a stream.
     async fn rest_of(&self, stream: &mut reqwest::Response) -> String {
-        let mut told = String::new();
+        let mut text = String::new();
         while let Some(piece) = within_timeout("the end", stream.chunk()).await.unwrap_or_default() {
-            told.push_str(&String::from_utf8_lossy(&piece));
+            text.push_str(&String::from_utf8_lossy(&piece));
         }
-        told
+        text
     }
 }
 
@@ -351,7 +352,7 @@ async fn rest_lists_tools_and_describes_them_only_as_far_as_the_lists_of_a_token
 }
 
 #[tokio::test]
-async fn resources_outside_the_lists_can_be_neither_subscribed_to_nor_heard_of() {
+async fn resources_outside_the_allow_lists_cannot_be_subscribed_to() {
     let yard = Fixture::new(YardSettings::default()).await;
     let session = yard.session(ONLY_A).await;
     for uri in ["b://fixed", "b://7"] {
@@ -359,7 +360,7 @@ async fn resources_outside_the_lists_can_be_neither_subscribed_to_nor_heard_of()
         assert_eq!(answer["error"]["code"], -32002, "{answer}");
     }
     assert_eq!(yard.subscribe(ONLY_A, &session, "a://7").await["result"], json!({}));
-    // A token with a list of tools, and none of servers, is for no resource at all.
+    // A token with a list of tools but no list of servers has no access to resources.
     let session = yard.session(WATCHES_ONE).await;
     let answer = yard.subscribe(WATCHES_ONE, &session, "a://fixed").await;
     assert_eq!(answer["error"]["code"], -32002, "{answer}");
@@ -375,10 +376,11 @@ async fn a_server_cannot_announce_updates_of_a_resource_of_another() {
     yard.b.updates("a://fixed");
     yard.b.updates("b://fixed");
     yard.a.updates("a://fixed");
-    // The server's own word comes last; once the yard is stopped, everything that was said is in the stream.
+    // The server's own update comes last. After the yard has stopped, the stream contains all
+    // updates.
     yard.stop.cancel();
-    let told = yard.rest_of(&mut stream).await;
-    assert_eq!(told.matches("notifications/resources/updated").count(), 1, "{told}");
+    let text = yard.rest_of(&mut stream).await;
+    assert_eq!(text.matches("notifications/resources/updated").count(), 1, "{text}");
 }
 
 #[tokio::test]
@@ -402,8 +404,8 @@ async fn observers_read_executions_and_counters_of_what_is_on_their_lists() {
         (WATCHES_ONE, &of_a, 404),
         (WATCHES_ALL, &of_b, 200),
     ] {
-        let (found, text) = yard.text(token, &format!("/mcp/executions/{id}")).await;
-        assert_eq!(found, status, "{token}: {text}");
+        let (actual, text) = yard.text(token, &format!("/mcp/executions/{id}")).await;
+        assert_eq!(actual, status, "{token}: {text}");
     }
     for (token, hidden) in
         [(WATCHES_A, vec!["\"b\"", "mcp__b__"]), (WATCHES_ONE, vec!["\"b\"", "mcp__b__", "mcp__a__change"])]
@@ -442,8 +444,8 @@ async fn observers_read_the_history_of_what_is_on_their_lists_page_by_page() {
         }
         assert_eq!(seen, expected, "{token}");
         let mut socket = Socket::connect(&yard.address, token).await;
-        let told = socket.request("mcp_history", json!({"limit": 5})).await.unwrap();
-        assert_eq!(names(&told["calls"], "subject"), expected, "{token}");
+        let response = socket.request("mcp_history", json!({"limit": 5})).await.unwrap();
+        assert_eq!(names(&response["calls"], "subject"), expected, "{token}");
     }
     let path = format!("/mcp/executions/exec-{}", ExecutionId::from_bytes([4; 16]));
     assert_eq!(yard.text(WATCHES_A, &path).await.0, 404);
@@ -451,7 +453,7 @@ async fn observers_read_the_history_of_what_is_on_their_lists_page_by_page() {
 }
 
 #[tokio::test]
-async fn observers_are_told_of_calls_and_log_lines_of_what_is_on_their_lists() {
+async fn observers_receive_events_only_of_calls_on_their_allow_lists() {
     let yard = Fixture::new(YardSettings::default()).await;
     let mut sockets = Vec::new();
     for token in [WATCHES_A, WATCHES_ONE, WATCHES_ALL] {
@@ -462,8 +464,8 @@ async fn observers_are_told_of_calls_and_log_lines_of_what_is_on_their_lists() {
     }
     yard.b.updates("b://fixed");
     for name in ["mcp__b__query", "mcp__a__change", "mcp__b__guess", "mcp__a__query"] {
-        let what = CallTarget::Tool { name: name.to_owned(), arguments: None };
-        let _ = yard.yard.call(CallRequest::new(what, Principal::owner())).await;
+        let target = CallTarget::Tool { name: name.to_owned(), arguments: None };
+        let _ = yard.yard.call(CallRequest::new(target, Principal::owner())).await;
     }
     let [a, one, all] = sockets.as_mut_slice() else { panic!() };
     for (socket, expected) in [
@@ -471,18 +473,18 @@ async fn observers_are_told_of_calls_and_log_lines_of_what_is_on_their_lists() {
         (one, vec!["mcp__a__query"]),
         (all, vec!["b://fixed", "mcp__b__query", "mcp__a__change", "mcp__b__guess", "mcp__a__query"]),
     ] {
-        let mut told = Vec::new();
-        // The last call is one that all three are told of.
+        let mut subjects = Vec::new();
+        // All three receive the events of the last call.
         loop {
             let event = socket.message().await;
             match event["event"].as_str() {
-                Some("resource") => told.push(event["uri"].as_str().unwrap().to_owned()),
-                Some("call_started") => told.push(event["call"]["subject"].as_str().unwrap().to_owned()),
+                Some("resource") => subjects.push(event["uri"].as_str().unwrap().to_owned()),
+                Some("call_started") => subjects.push(event["call"]["subject"].as_str().unwrap().to_owned()),
                 _ if event["call"]["subject"] == "mcp__a__query" => break,
                 _ => {}
             }
         }
-        assert_eq!(told, expected);
+        assert_eq!(subjects, expected);
     }
 }
 
@@ -529,8 +531,8 @@ async fn a_change_of_a_server_outside_the_lists_is_not_announced() {
     let after = socket.request("mcp_history", json!({})).await;
     assert!(after.is_ok() && socket.take_unclaimed().is_empty());
     yard.stop.cancel();
-    let told = yard.rest_of(&mut stream).await;
-    assert_eq!(told.matches("notifications/tools/list_changed").count(), 1, "{told}");
+    let text = yard.rest_of(&mut stream).await;
+    assert_eq!(text.matches("notifications/tools/list_changed").count(), 1, "{text}");
 }
 
 #[tokio::test]
@@ -544,15 +546,15 @@ async fn servers_that_a_token_may_not_use_are_not_shown_whatever_their_state() {
     for (token, expected) in [
         (ONLY_A, vec!["a"]),
         (WATCHES_A, vec!["a"]),
-        // No tool of the others could be the one on the list.
+        // The other servers cannot have the tool on the list.
         (WATCHES_ONE, vec!["a"]),
         (PLAIN, vec!["a", "b", "down"]),
         (WATCHES_ALL, vec!["a", "b", "down", "vault", "safe"]),
     ] {
         assert_eq!(names(&yard.get(token, "/mcp/servers").await["servers"], "name"), expected, "{token}");
         let mut socket = Socket::connect(&yard.address, token).await;
-        let told = socket.request("mcp_servers", json!({})).await.unwrap();
-        assert_eq!(names(&told["servers"], "name"), expected, "{token}");
+        let response = socket.request("mcp_servers", json!({})).await.unwrap();
+        assert_eq!(names(&response["servers"], "name"), expected, "{token}");
         let listed = socket.request("mcp_list", json!({})).await.unwrap();
         let named: BTreeSet<&str> =
             listed["resources"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -562,15 +564,15 @@ async fn servers_that_a_token_may_not_use_are_not_shown_whatever_their_state() {
             let expect = if expected.contains(&name) { None } else { Some("NOT_FOUND".to_owned()) };
             assert_eq!(tools.err(), expect, "{token} {name}");
             let status = yard.text(token, &format!("/servers/{name}/mcp")).await.0;
-            // What only a permission is lacking for is there, and its calls are forbidden.
-            let there = expected.contains(&name) || (token == PLAIN && name != "no such");
-            assert_eq!(status == 404, !there, "{token} {name}: {status}");
+            // If only a permission is missing, the endpoint exists, but its calls are forbidden.
+            let exists = expected.contains(&name) || (token == PLAIN && name != "no such");
+            assert_eq!(status == 404, !exists, "{token} {name}: {status}");
         }
     }
-    // A call says what is wrong with a server only to those who see the server.
+    // A call reports the problem of a server only to callers who see the server.
     for (token, message) in [
         (PLAIN, "mcp__vault__open needs the permission secrets"),
-        (ONLY_A, "unknown tool mcp__vault__open"),
+        (ONLY_A, "unknown tool `mcp__vault__open`"),
         (OWNER, "vault is failed: no such host"),
     ] {
         let url = format!("http://{}/mcp/tools/mcp__vault__open/execute", yard.address);

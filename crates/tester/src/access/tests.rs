@@ -1,4 +1,4 @@
-//! The rules as functions: nothing here connects, and nothing but `localhost` is resolved.
+//! The access rules as functions. Nothing here connects, and only `localhost` is resolved.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -52,7 +52,7 @@ async fn public_addresses_need_connect_and_inside_ones_need_both() {
         "https://localhost/",
     ] {
         let refused = tried(inside, &[], &["connect"]).await.err();
-        let expected = "connecting to an inside address needs the permission connect-inside";
+        let expected = "connecting to an internal address needs the permission connect-inside";
         assert_eq!(refused.as_deref(), Some(expected), "{inside}");
         assert!(tried(inside, &[], &["connect", "connect-inside"]).await.is_ok(), "{inside}");
     }
@@ -88,7 +88,8 @@ async fn a_name_that_resolves_to_a_configured_server_is_closed_without_its_permi
     }
     let other = tried("http://rebound.example:9100/x", &all, &held).await.unwrap().filter.unwrap();
     assert_eq!((other(address("127.0.0.1")), other(address("10.0.0.5"))), (false, true));
-    // On another port there is nothing to protect, and who has the permissions is not held back.
+    // On another port there is nothing to protect, and a principal with the permissions is not
+    // restricted.
     assert!(tried("http://rebound.example:9001/x", &all, &held).await.unwrap().filter.is_none());
     let admin = ["connect", "connect-inside", "admin"];
     assert!(tried("http://rebound.example:9000/x", &all, &admin).await.unwrap().filter.is_none());

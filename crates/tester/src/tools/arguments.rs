@@ -1,9 +1,10 @@
-//! Arguments that do not match what the server advertised: which, where, and what would.
+//! Errors for arguments that do not match the advertised schema: which ones, where, and what is
+//! expected.
 
 use serde_json::{Map, Value, json};
 use toolyard_hub::{ErrorKind, HubError, Schema, SchemaViolation, nearest};
 
-/// The refusal of arguments that do not match a tool's input schema.
+/// Returns the error for arguments that do not match a tool's input schema.
 pub(super) fn invalid_arguments_error(
     tool: &str,
     schema: &Schema,
@@ -11,24 +12,24 @@ pub(super) fn invalid_arguments_error(
     violations: &[SchemaViolation],
 ) -> HubError {
     let schema: Value = serde_json::from_str(schema.text().get()).unwrap_or_default();
-    let told: Vec<Value> = violations
+    let listed: Vec<Value> = violations
         .iter()
         .map(|violation| {
-            let mut told = json!({
+            let mut entry = json!({
                 "pointer": violation.pointer,
                 "reason": violation.reason,
                 "provided": violation.provided,
             });
             if let Some(expected) = declared_schema(&schema, violation) {
-                told["schema"] = expected.clone();
+                entry["schema"] = expected.clone();
             }
-            told
+            entry
         })
         .collect();
     let message = violations.iter().map(describe_violation).collect::<Vec<_>>().join("; ");
-    let details = json!({"violations": told, "input_schema": schema});
+    let details = json!({"violations": listed, "input_schema": schema});
     let error =
-        HubError::new(ErrorKind::InvalidArguments, format!("invalid arguments for {tool}: {message}"));
+        HubError::new(ErrorKind::InvalidArguments, format!("invalid arguments for `{tool}`: {message}"));
     error.with_details(details).with_suggestion(suggestion(&schema, given, violations))
 }
 
@@ -39,12 +40,12 @@ fn describe_violation(violation: &SchemaViolation) -> String {
     }
 }
 
-/// What the schema says about the argument that a violation is about.
+/// Returns the schema of the argument that a violation is about.
 fn declared_schema<'a>(schema: &'a Value, violation: &SchemaViolation) -> Option<&'a Value> {
     schema.get("properties")?.get(argument_name(violation)?)
 }
 
-/// The name of the argument that a violation is in.
+/// Returns the name of the argument that a violation is in.
 fn argument_name(violation: &SchemaViolation) -> Option<String> {
     let first = violation.pointer.strip_prefix('/')?.split('/').next()?;
     Some(first.replace("~1", "/").replace("~0", "~"))
@@ -53,15 +54,15 @@ fn argument_name(violation: &SchemaViolation) -> Option<String> {
 fn suggestion(schema: &Value, given: &Map<String, Value>, violations: &[SchemaViolation]) -> String {
     let known = |name: &str| schema.get("properties").and_then(|all| all.get(name)).is_some();
     let Some(first) = violations.first() else { return "see the input schema in the details".to_owned() };
-    let Some(name) = argument_name(first) else { return format!("the arguments must match: {schema}") };
+    let Some(name) = argument_name(first) else { return format!("pass arguments that match {schema}") };
     if !given.contains_key(&name) {
         let unknown = given.keys().map(String::as_str).filter(|key| !known(key));
         if let Some(slip) = nearest(&name, unknown) {
-            return format!("did you mean {name} instead of {slip}?");
+            return format!("did you mean `{name}` instead of `{slip}`?");
         }
     }
     match declared_schema(schema, first) {
-        Some(declared) => format!("{name} must match {declared}"),
+        Some(declared) => format!("pass a `{name}` that matches {declared}"),
         None => "see the input schema in the details".to_owned(),
     }
 }

@@ -16,7 +16,7 @@ use crate::error::TesterError;
 use crate::rules;
 use crate::tool_schemas::{Freshness, TesterToolSchemas, ToolSchemaIndex};
 
-/// How many names an error repeats.
+/// The maximum number of tool names in an error.
 const TOLD: usize = 100;
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ impl ToolInvocation<'_> {
         let outcome = match ended {
             Ok(outcome) => outcome,
             Err(fault) => {
-                // The tool is known, so only its arguments can be what the server does not accept.
+                // The tool exists, so the server can only have rejected its arguments.
                 let fault = match fault.error.kind() {
                     ErrorKind::UnknownResource => fault.with_kind(ErrorKind::ToolFailed),
                     _ => fault,
@@ -73,7 +73,8 @@ impl ToolInvocation<'_> {
             .with_metadata(metadata))
     }
 
-    /// The tool, once its name and the arguments are known to be what the server advertises just now.
+    /// Returns the tool if the server currently advertises it and its input schema accepts the
+    /// arguments.
     async fn check_tool_call(
         &self,
         connection: &Arc<TesterConnection>,
@@ -82,7 +83,7 @@ impl ToolInvocation<'_> {
         metadata: &mut AnswerMetadata,
     ) -> Result<Arc<TesterToolSchemas>, TesterError> {
         let mut refused = None;
-        // What was read before may be out of date: nothing is refused before it was read again.
+        // The cache may be out of date, so a call is rejected only after a fresh read.
         for reading in [Freshness::Cached, Freshness::Fresh] {
             let tools = self
                 .run_on_connection(connection, connection.tool_schemas.tools(&connection.link, reading))
@@ -106,7 +107,7 @@ impl ToolInvocation<'_> {
                 }
                 SchemaCheck::Skipped(problem) => {
                     metadata.add_note(format!(
-                        "the input schema cannot be used, so nothing was checked: {problem}"
+                        "the input schema cannot be used, so the arguments were not checked: {problem}"
                     ));
                     return Ok(tool);
                 }
@@ -114,16 +115,16 @@ impl ToolInvocation<'_> {
             let given: Map<String, Value> = serde_json::from_str(arguments.get()).unwrap_or_default();
             refused = Some(invalid_arguments_error(name, schema, &given, &violations));
         }
-        let error = refused.unwrap_or_else(|| HubError::new(ErrorKind::Bug, "nothing was checked"));
+        let error = refused.unwrap_or_else(|| HubError::new(ErrorKind::Bug, "no schema was checked"));
         Err(TesterError::on_connection(connection, error))
     }
 }
 
-/// How the call itself went.
+/// The execution of a call.
 #[derive(Clone, Copy)]
 struct Execution {
     started_at: SystemTime,
-    /// The time on the wire; nothing if it never came back from there.
+    /// The time until the response. `None` if there was no response.
     duration: Option<Duration>,
     success: bool,
 }
@@ -155,13 +156,14 @@ fn unknown_tool_error(name: &str, tools: &ToolSchemaIndex) -> HubError {
         "available": names.iter().take(TOLD).collect::<Vec<_>>(),
     }));
     match nearest(name, names.iter().map(String::as_str)) {
-        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
-        None if names.is_empty() => error.with_suggestion("this server has no tools at all"),
-        None => error.with_suggestion("call list_tools to see what it has"),
+        Some(close) => error.with_suggestion(format!("did you mean `{close}`?")),
+        None if names.is_empty() => error.with_suggestion("the server has no tools"),
+        None => error.with_suggestion("call list_tools to see the available tools"),
     }
 }
 
-/// The tool has answered that it failed. Its words become the message.
+/// Returns the error for a tool that reported a failure. The text of its result becomes the
+/// message.
 fn tool_failed_error(name: &str, outcome: &Outcome) -> HubError {
     #[derive(Deserialize)]
     struct Result {
@@ -175,15 +177,15 @@ fn tool_failed_error(name: &str, outcome: &Outcome) -> HubError {
     let blocks = read.and_then(|result| result.content).unwrap_or_default();
     let text: Vec<String> = blocks.into_iter().filter_map(|block| block.text).collect();
     let message = match text.is_empty() {
-        true => format!("{name} answered that it failed, without saying why"),
+        true => format!("{name} reported a failure without a message"),
         false => text.join("\n"),
     };
     HubError::new(ErrorKind::ToolFailed, message)
         .with_details(json!({"is_error": true}))
-        .with_suggestion("the tool's whole answer is in tool_call.result")
+        .with_suggestion("see the complete result in tool_call.result")
 }
 
-/// Notes where a result does not match the tool's own output schema.
+/// Adds the violations of the tool's output schema to the metadata.
 async fn with_output_violations(
     mut metadata: AnswerMetadata,
     tool: &TesterToolSchemas,
@@ -193,7 +195,7 @@ async fn with_output_violations(
     let structured =
         Object::parse(&outcome.body).ok().and_then(|mut result| result.remove("structuredContent"));
     let Some(structured) = structured else {
-        metadata.add_note("the tool has an output schema, and its result has no structuredContent");
+        metadata.add_note("the tool has an output schema, but its result has no structuredContent");
         return metadata.with(
             "output_schema_violations",
             json!([{"pointer": "", "reason": "structuredContent is missing"}]),

@@ -27,10 +27,10 @@ struct Arguments {
     url: String,
 }
 
-/// What a caller may connect with.
+/// The terms on which a caller may connect.
 #[derive(Default)]
 struct ConnectGrant {
-    /// Which resolved addresses may be used; all where there is none.
+    /// Which resolved addresses may be used. `None` allows all.
     filter: Option<AddressFilter>,
     terms: ConnectionTerms,
 }
@@ -46,29 +46,26 @@ impl ToolInvocation<'_> {
         close_all(ended).await;
         let is_command = matches!(target, TesterTarget::Command(_));
         let (settings, credentials) = self.connection_settings(target);
-        // Which log lines a client wants differs from call to call.
+        // The log level of a client differs from call to call.
         let abilities = ClientCapabilities { log_level: None, ..self.call.client.capabilities().clone() };
         let common = match granted.filter {
             None => Cow::Borrowed(&self.tester.common),
-            Some(filter) => Cow::Owned(
-                self.tester
-                    .common
-                    .with_address_filter(filter)
-                    .map_err(|error| HubError::new(ErrorKind::Bug, format!("cannot set up HTTP: {error}")))?,
-            ),
+            Some(filter) => Cow::Owned(self.tester.common.with_address_filter(filter).map_err(|error| {
+                HubError::new(ErrorKind::Bug, format!("cannot create the HTTP client: {error}"))
+            })?),
         };
         let opening = DirectConnection::open(settings, &common, &abilities, credentials);
         let opened = tokio::select! {
             biased;
             opened = opening => opened,
-            () = self.call.deadline.passed() => Err(HubError::new(ErrorKind::CannotConnect, "it took longer than a call may take")),
+            () = self.call.deadline.passed() => Err(HubError::new(ErrorKind::CannotConnect, "the call exceeded its deadline")),
         };
         let link = opened.map_err(|error| {
             let error = with_server_url(&error, &url);
             let meant = suggest_server(&url, &servers, principal).filter(|_| is_command);
             match meant {
                 _ if granted.terms.hides_failures => opaque_connect_error(&url),
-                Some(name) => error.with_suggestion(format!("did you mean the configured server {name}?")),
+                Some(name) => error.with_suggestion(format!("did you mean the configured server `{name}`?")),
                 None => with_connect_suggestion(error, is_command),
             }
         })?;
@@ -87,7 +84,7 @@ impl ToolInvocation<'_> {
         Ok(answer)
     }
 
-    /// Whether this caller may have this connected to, and on which terms.
+    /// Decides whether this caller may connect to the target, and on which terms.
     async fn authorize_connect(
         &self,
         url: &str,
@@ -135,7 +132,7 @@ impl ToolInvocation<'_> {
     }
 }
 
-/// The same error, which says what could not be connected to.
+/// Adds the target of the connection to an error.
 fn with_server_url(error: &HubError, url: &str) -> HubError {
     let mut details = error.details().cloned().filter(Value::is_object).unwrap_or_else(|| json!({}));
     details["server_url"] = url.into();
@@ -143,56 +140,54 @@ fn with_server_url(error: &HubError, url: &str) -> HubError {
         true => error.message().to_owned(),
         false => format!("cannot connect to {url}: {}", error.message()),
     };
-    let told = HubError::new(error.kind(), message).with_details(details);
-    error.suggestion().map(ToOwned::to_owned).into_iter().fold(told, HubError::with_suggestion)
+    let named = HubError::new(error.kind(), message).with_details(details);
+    error.suggestion().map(ToOwned::to_owned).into_iter().fold(named, HubError::with_suggestion)
 }
 
 fn connected_message(connection: &TesterConnection) -> String {
     let named = connection.server_info();
-    let name = named.name.as_deref().unwrap_or("a server that does not say its name");
+    let name = named.name.as_deref().unwrap_or("an unnamed server");
     let version = named.version.map(|version| format!(" {version}")).unwrap_or_default();
     let transport = match connection.is_legacy_sse() {
-        true => "the old HTTP+SSE transport, the only one it speaks".to_owned(),
+        true => "the old HTTP+SSE transport, the only one that it supports".to_owned(),
         false => connection.transport().to_owned(),
     };
     let protocol = connection.link.version().as_str();
-    format!("Connected to {name}{version} over {transport}, in protocol version {protocol}")
+    format!("Connected to {name}{version} over {transport}, with protocol version {protocol}")
 }
 
-/// What to try next, by what is known about the failure.
+/// Adds a suggestion that fits the failure.
 fn with_connect_suggestion(error: HubError, is_command: bool) -> HubError {
     if error.suggestion().is_some() {
         return error;
     }
     let fact = |key: &str| error.details().and_then(|details| details.get(key)).cloned();
     let status = fact("http_status").as_ref().and_then(Value::as_u64);
-    let says = error.message().to_ascii_lowercase();
+    let message = error.message().to_ascii_lowercase();
     let suggestion = match status {
         Some(401 | 403) => {
-            "it wants to know who you are: configure it as a server with `headers`, or log in with \
+            "the server requires authorization: configure it as a server with `headers`, or run \
              `toolyard login`, and connect by its configured name"
         }
-        Some(300..=399) => "connect to the address that it redirects to",
-        Some(404..=406) => "check the path: MCP is often served at /mcp, and at /sse by old servers",
-        Some(500..=599) => "the server itself fails: look at its log",
+        Some(300..=399) => "connect to the address that the server redirects to",
+        Some(404..=406) => "check the path: MCP servers often use /mcp, and old ones /sse",
+        Some(500..=599) => "the server failed: look at its log",
         Some(_) => "check that this is the address of an MCP server",
-        None if is_command && fact("stderr").is_some() => {
-            "what it wrote to standard error is in details.stderr"
-        }
+        None if is_command && fact("stderr").is_some() => "see its standard error in details.stderr",
         None if is_command => {
-            "run the command by hand: an MCP server waits for JSON on standard input and writes nothing else to \
+            "run the command by hand: an MCP server reads JSON on standard input and writes only JSON to \
              standard output"
         }
-        None if says.contains("certificate") => {
-            "its certificate is not trusted by this machine: check its name, its dates and who issued it"
+        None if message.contains("certificate") => {
+            "the server's certificate is not trusted: check its names, its validity period and its issuer"
         }
-        None if says.contains("did not answer within") => {
-            "check that something is listening there and that it is not overloaded"
+        None if message.contains("no response within") => {
+            "check that the server is listening and not overloaded"
         }
-        None if says.contains("no mcp") || says.contains("makes no sense") => {
-            "what answers there is no MCP server: check the address and the path, which is often /mcp"
+        None if message.contains("does not speak mcp") => {
+            "this is not an MCP server: check the address and the path, which is often /mcp"
         }
-        None => "check the name and the port, and that the server runs",
+        None => "check the name and the port, and that the server is running",
     };
     error.with_suggestion(suggestion)
 }

@@ -14,7 +14,7 @@ impl ToolInvocation<'_> {
         let ended = connection.close().await;
         let mut message = format!("Disconnected from {}", connection.url);
         if let Some(why) = gone {
-            message.push_str(&format!("; its server was gone already: {why}"));
+            message.push_str(&format!("; the server was already gone: {why}"));
         }
         if let Some(ended) = ended {
             message.push_str(&format!("; its process {ended}"));

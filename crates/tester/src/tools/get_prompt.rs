@@ -16,7 +16,7 @@ use crate::error::TesterError;
 use crate::rules;
 use crate::tool_schemas::read_list;
 
-/// What the contract says about the prompt in an answer.
+/// The contract's schema for the prompt in an answer.
 static PROMPT: LazyLock<Schema> =
     LazyLock::new(|| TesterTool::GetPrompt.output_schema_part(&["properties", "prompt"]));
 
@@ -26,7 +26,7 @@ struct Arguments {
     arguments: Option<Raw>,
 }
 
-/// A prompt as far as arguments are checked against it.
+/// The parts of a prompt that arguments are checked against.
 #[derive(Deserialize)]
 struct Definition {
     name: String,
@@ -64,9 +64,10 @@ impl ToolInvocation<'_> {
         let prompt = prompt.to_raw();
         let answer = match contract_violations(&PROMPT, &prompt).first() {
             None => connection_answer(&connection).with("prompt", prompt),
-            // What came is told as it came, but not where the contract promises something else.
+            // The server's result is included unmodified, but not where the contract requires
+            // something else.
             Some(first) => {
-                metadata.add_note(format!("the answer is malformed: {}", first.message()));
+                metadata.add_note(format!("the server's result is malformed: {}", first.message()));
                 let bare = to_raw(&json!({"name": name}));
                 connection_answer(&connection).with("prompt", bare).with("malformed", outcome.body)
             }
@@ -74,7 +75,7 @@ impl ToolInvocation<'_> {
         Ok(answer.with_metadata(metadata))
     }
 
-    /// Whether the server has this prompt and it takes these arguments.
+    /// Checks that the server has this prompt and that it accepts these arguments.
     async fn check_prompt_arguments(
         &self,
         connection: &Arc<TesterConnection>,
@@ -97,7 +98,7 @@ impl ToolInvocation<'_> {
             return Ok(());
         }
         let error = invalid_arguments_error(name, &declared, &given, &violations);
-        // As the server advertises them, with everything that it says about them.
+        // The arguments as the server advertises them, complete.
         let known: Vec<Value> =
             advertised.iter().filter_map(|one| serde_json::from_str(one.get()).ok()).collect();
         let mut details = error.details().cloned().unwrap_or_else(|| json!({}));
@@ -106,7 +107,7 @@ impl ToolInvocation<'_> {
     }
 }
 
-/// Where, and why.
+/// A JSON pointer and a reason.
 type Violation = (String, String);
 
 fn violations(declared: &[Argument], given: &Map<String, Value>) -> Vec<Violation> {
@@ -114,7 +115,7 @@ fn violations(declared: &[Argument], given: &Map<String, Value>) -> Vec<Violatio
         .iter()
         .filter(|argument| argument.required == Some(true) && !given.contains_key(&argument.name))
         .map(|argument| (format!("/{}", argument.name), "is required".to_owned()));
-    // The protocol knows no other values here.
+    // The protocol allows no other values here.
     let no_text = given
         .iter()
         .filter(|(_, value)| !value.is_string())
@@ -128,23 +129,27 @@ fn invalid_arguments_error(
     given: &Map<String, Value>,
     violations: &[Violation],
 ) -> HubError {
-    let said: Vec<String> =
+    let reasons: Vec<String> =
         violations.iter().map(|(pointer, reason)| format!("{pointer} {reason}")).collect();
-    let told: Vec<Value> =
+    let listed: Vec<Value> =
         violations.iter().map(|(pointer, reason)| json!({"pointer": pointer, "reason": reason})).collect();
     let error = HubError::new(
         ErrorKind::InvalidArguments,
-        format!("invalid arguments for {name}: {}", said.join("; ")),
+        format!("invalid arguments for `{name}`: {}", reasons.join("; ")),
     );
-    let error = error.with_details(json!({"violations": told}));
+    let error = error.with_details(json!({"violations": listed}));
     let strangers = given.keys().filter(|key| declared.iter().all(|argument| argument.name != **key));
     let missing =
         declared.iter().map(|argument| argument.name.as_str()).filter(|name| !given.contains_key(*name));
     let missing: Vec<&str> = missing.collect();
     let slip = strangers.filter_map(|key| Some((key, nearest(key, missing.iter().copied())?))).next();
     match slip {
-        Some((given, meant)) => error.with_suggestion(format!("did you mean {meant} instead of {given}?")),
-        None => error.with_suggestion("give every required argument, as a string; they are in the details"),
+        Some((given, meant)) => {
+            error.with_suggestion(format!("did you mean `{meant}` instead of `{given}`?"))
+        }
+        None => {
+            error.with_suggestion("pass every required argument as a string; see the details for their names")
+        }
     }
 }
 
@@ -153,8 +158,8 @@ fn unknown_prompt_error(name: &str, all: &[Definition]) -> HubError {
     let error = HubError::new(ErrorKind::UnknownPrompt, format!("the server has no prompt named {name:?}"));
     let error = error.with_details(json!({"requested": name, "available": names}));
     match nearest(name, names.iter().copied()) {
-        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
-        None if names.is_empty() => error.with_suggestion("this server has no prompts at all"),
-        None => error.with_suggestion("call list_prompts to see what it has"),
+        Some(close) => error.with_suggestion(format!("did you mean `{close}`?")),
+        None if names.is_empty() => error.with_suggestion("the server has no prompts"),
+        None => error.with_suggestion("call list_prompts to see the available prompts"),
     }
 }

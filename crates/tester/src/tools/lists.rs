@@ -1,4 +1,4 @@
-//! `list_tools`, `list_resources` and `list_prompts`: everything, as it was advertised.
+//! `list_tools`, `list_resources` and `list_prompts`: everything, exactly as advertised.
 
 use std::sync::Arc;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ use crate::error::TesterError;
 use crate::rules;
 use crate::tool_schemas::{ListSupport, read_list};
 
-/// What the contract says about one item of each list.
+/// The contract's schemas for the items of each list.
 static TOOL: LazyLock<Schema> =
     LazyLock::new(|| TesterTool::ListTools.output_schema_part(&["properties", "tools", "items"]));
 static RESOURCE: LazyLock<Schema> =
@@ -81,8 +81,9 @@ impl ToolInvocation<'_> {
     }
 }
 
-/// The definition with its schema under the contract's name, `input_schema`, and otherwise byte for byte as the server sent
-/// it. One without a schema that could stand there stays as it is.
+/// Returns the definition with its schema under the contract's name, `input_schema`, and otherwise
+/// byte for byte as the server sent it. Returns `None`, which leaves it unchanged, if it has no
+/// valid schema.
 fn rename_input_schema(tool: &RawValue) -> Option<Raw> {
     let members = Object::parse(tool).ok()?;
     let is_schema = members.get("inputSchema")?.get().starts_with('{');
@@ -113,13 +114,13 @@ fn rename_input_schema(tool: &RawValue) -> Option<Raw> {
         }
         at += 1;
     }
-    // Spelled in another way, with escapes.
+    // The key is written with escapes.
     let [key] = keys.as_slice() else { return None };
     let rest = &text[key + r#""inputSchema""#.len()..];
     RawValue::from_string(format!(r#"{}"input_schema"{rest}"#, &text[..*key])).ok()
 }
 
-/// Where a string that begins here ends, behind its second quote.
+/// Returns the end of a string that starts here, after its closing quote.
 fn end_of_string(bytes: &[u8], begin: usize) -> Option<usize> {
     let mut at = begin + 1;
     loop {
@@ -131,8 +132,9 @@ fn end_of_string(bytes: &[u8], begin: usize) -> Option<usize> {
     }
 }
 
-/// Puts the items under their key, as `shown` shows them. Those that the contract's own schema does not allow there are
-/// told beside, as they came: leaving them in would make the whole answer unreadable for clients that check it.
+/// Adds the items under their key, converted by `shown`. Items that violate the contract's schema
+/// are listed separately and unmodified: clients that validate the answer would otherwise reject
+/// all of it.
 fn add_items(
     answer: TesterAnswer,
     key: &str,
@@ -152,17 +154,17 @@ fn add_items(
                 .iter()
                 .map(|violation| json!({"pointer": violation.pointer, "reason": violation.reason}))
                 .collect();
-            let mut told = Object::default();
-            told.set("definition", item);
-            told.set("problems", to_raw(&problems));
-            malformed.push(told.to_raw());
+            let mut entry = Object::default();
+            entry.set("definition", item);
+            entry.set("problems", to_raw(&problems));
+            malformed.push(entry.to_raw());
         }
     }
     let answer = answer.with(key, to_raw(&wellformed));
     if malformed.is_empty() { answer } else { answer.with("malformed", to_raw(&malformed)) }
 }
 
-/// Puts down the rules of the protocol that a list breaks.
+/// Records the protocol violations of a list.
 fn record_list_violations(connection: &TesterConnection, which: ServerListKind, pages: &PagedList) {
     if pages.pages_without_list > 0 {
         let (method, key) = match which {
@@ -176,7 +178,7 @@ fn record_list_violations(connection: &TesterConnection, which: ServerListKind, 
     connection.record_violations(&rules::check_list(which, &pages.items));
 }
 
-/// Notes what does not fit together about a list.
+/// Adds notes about inconsistencies of a list.
 fn add_list_notes(
     metadata: &mut AnswerMetadata,
     connection: &Arc<TesterConnection>,
@@ -198,19 +200,19 @@ fn add_list_notes(
     });
     match (declared, has) {
         (true, ListSupport::Unsupported) => {
-            metadata.add_note(format!("the server declares {key} and does not know how to list them"));
+            metadata.add_note(format!("the server declares {key}, but cannot list them"));
         }
         (false, ListSupport::Unsupported) => metadata.add_note(format!("the server has no {key}")),
         (false, ListSupport::Supported) if !pages.items.is_empty() => {
-            metadata.add_note(format!("the server lists {key} without declaring that it has them"));
+            metadata.add_note(format!("the server lists {key} without declaring the capability"));
         }
         (false, ListSupport::Supported) => {
-            metadata.add_note(format!("the server does not declare that it has {key}"))
+            metadata.add_note(format!("the server does not declare the capability {key}"))
         }
         (true, ListSupport::Supported) => {}
     }
     if let Some(cut) = &pages.truncated_reason {
-        metadata.add_note(format!("the list is not complete: {cut}"));
+        metadata.add_note(format!("the list is incomplete: {cut}"));
     }
 }
 

@@ -19,11 +19,11 @@ use crate::error::TesterError;
 use crate::rules;
 use crate::tool_schemas::read_list;
 
-/// What the contract says about the resource in an answer.
+/// The contract's schema for the resource in an answer.
 static RESOURCE: LazyLock<Schema> =
     LazyLock::new(|| TesterTool::ReadResource.output_schema_part(&["properties", "resource"]));
 
-/// Some servers leave the padding away, and some bits of it set.
+/// Some servers omit the padding, and some leave trailing bits set.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -57,14 +57,15 @@ impl ToolInvocation<'_> {
         if let Some(size) = size {
             metadata = metadata.with("content_size", size);
         } else {
-            metadata.add_note("the server's answer has no contents that could be read");
+            metadata.add_note("the server's result has no readable contents");
         }
         let violations = contract_violations(&RESOURCE, &resource);
         let answer = match violations.first() {
             None => connection_answer(&connection).with("resource", resource),
-            // What came is told as it came, but not where the contract promises something else.
+            // The server's result is included unmodified, but not where the contract requires
+            // something else.
             Some(first) => {
-                metadata.add_note(format!("the answer is malformed: {}", first.message()));
+                metadata.add_note(format!("the server's result is malformed: {}", first.message()));
                 let bare = to_raw(&json!({"uri": uri}));
                 connection_answer(&connection).with("resource", bare).with("malformed", outcome.body)
             }
@@ -72,7 +73,8 @@ impl ToolInvocation<'_> {
         Ok(answer.with_metadata(metadata))
     }
 
-    /// Servers have many codes for a resource that they do not have. Whether they have it is seen in their lists.
+    /// Classifies an error. Servers use many codes for unknown resources, so their lists decide
+    /// whether a resource exists.
     async fn classify_read_error(
         &self,
         connection: &Arc<TesterConnection>,
@@ -90,13 +92,14 @@ impl ToolInvocation<'_> {
             Ok(known) if !known.has(uri) => {
                 TesterError { error: unknown_resource_error(&fault.error, uri, &known), ..fault }
             }
-            // It is there, or it cannot be known: then the server's error is about something else.
+            // The resource exists, or this cannot be determined. The error is then about something
+            // else.
             Ok(_) | Err(_) => fault.with_kind(ErrorKind::ToolFailed),
         }
     }
 }
 
-/// What the server says can be read.
+/// The resources that the server advertises.
 #[derive(Default)]
 struct AdvertisedResources {
     uris: Vec<String>,
@@ -136,12 +139,13 @@ fn unknown_resource_error(error: &HubError, uri: &str, known: &AdvertisedResourc
     details["requested"] = uri.into();
     let error = HubError::new(ErrorKind::UnknownResource, message).with_details(details);
     match nearest(uri, known.uris.iter().map(String::as_str)) {
-        Some(close) => error.with_suggestion(format!("did you mean {close}?")),
-        None => error.with_suggestion("call list_resources to see what it has"),
+        Some(close) => error.with_suggestion(format!("did you mean `{close}`?")),
+        None => error.with_suggestion("call list_resources to see the available resources"),
     }
 }
 
-/// The resource as the contract shows it, and the size of its content in bytes if there is any.
+/// Returns the resource in the form of the contract, and the size of its content in bytes if it has
+/// any.
 fn resource(uri: &str, result: &Object) -> (Raw, Option<usize>) {
     let contents: Option<Vec<Raw>> =
         result.get("contents").and_then(|contents| serde_json::from_str(contents.get()).ok());
@@ -162,7 +166,7 @@ fn resource(uri: &str, result: &Object) -> (Raw, Option<usize>) {
         resource.set("content", content);
     }
     for (key, value) in result.members() {
-        // The rest of what the server said, as it said it.
+        // Everything else from the server, unmodified.
         if !resource.contains(key) {
             resource.set(key, value.to_owned());
         }

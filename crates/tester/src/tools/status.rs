@@ -22,7 +22,7 @@ impl ToolInvocation<'_> {
                 if violations.total() > 0 && !connection.terms.hides_failures {
                     answer = answer.with("protocol_violations", to_raw(&violations.last()));
                 }
-                // A server that went away is not connected to, and whoever asks wants to know what it was.
+                // A server that is gone is not connected, but the answer still describes it.
                 gone.into_iter().fold(answer, |answer, why| answer.with("lost", to_raw(&why)))
             }
         };

@@ -1,7 +1,8 @@
-//! A client for the conformance suite's client mode: the product's own upstream, made to do what each scenario
-//! expects. The suite gives the server's address as the last argument and the scenario in the environment.
-#![allow(clippy::print_stderr, reason = "the suite shows what a client said when it failed")]
-#![allow(clippy::disallowed_methods, reason = "the suite names the scenario in the environment")]
+//! A client for the client mode of the conformance suite. It drives the product's own upstream
+//! through each scenario. The suite passes the server's address as the last argument and the
+//! scenario in the environment.
+#![allow(clippy::print_stderr, reason = "the suite shows the output of a client that failed")]
+#![allow(clippy::disallowed_methods, reason = "the suite passes the scenario in the environment")]
 
 use std::env;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! Serves a yard for tests, over HTTP or over stdio, for suites that drive a server from outside. Over HTTP it
-//! prints the MCP address on standard output. Without a token anybody on this machine may come in.
-#![allow(clippy::print_stdout, reason = "the address is what the caller waits for")]
+//! Serves a test yard over HTTP or stdio, for suites that drive a server from outside. Over HTTP it
+//! prints the MCP address on standard output. Without `--token`, it accepts every local client.
+#![allow(clippy::print_stdout, reason = "the caller waits for the address")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
     let served = runtime.block_on(serve());
-    // A read of standard input that nobody will answer must not keep the process alive.
+    // A pending read of standard input must not keep the process alive.
     runtime.shutdown_background();
     served
 }
@@ -31,10 +31,10 @@ async fn serve() -> Result<(), Failure> {
     let Options { over, yard, mcp, endpoint, tokens, drain } = Options::read(std::env::args().skip(1))?;
     let stop = CancellationToken::new();
     let mut terminate = signal(SignalKind::terminate())?;
-    let told = stop.clone();
+    let on_terminate = stop.clone();
     let waiting = tokio::spawn(async move {
         terminate.recv().await;
-        told.cancel();
+        on_terminate.cancel();
     });
     match over {
         Over::Stdio => {

@@ -1,8 +1,9 @@
-//! For tests of kept processes: `keeper …` is the keeper; `parent -- PROGRAM ARGS…` starts a program the way the
-//! product does, says so, and waits to be killed; `crowd N -- PROGRAM ARGS…` starts it N times at once, waits for a line
-//! from each, ends them all, and says how many descriptors it had open before and after.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the caller waits for it")]
-#![allow(clippy::disallowed_methods, reason = "what is the front door of a process reads its environment")]
+//! For tests of supervised processes. `keeper …` is the supervisor. `parent -- PROGRAM ARGS…`
+//! starts a program the way the product does, prints its process id and waits to be killed. `crowd
+//! N -- PROGRAM ARGS…` starts N processes concurrently, waits for a line from each, ends them all,
+//! and prints the number of open descriptors before and after.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the caller reads it")]
+#![allow(clippy::disallowed_methods, reason = "the entry point of a process reads its environment")]
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -66,7 +67,7 @@ async fn parent(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, F
 async fn run_many(mut arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Failure> {
     let number: usize = arguments.next().as_ref().and_then(|number| number.to_str()).ok_or(USAGE)?.parse()?;
     let (settings, keeper) = command(arguments)?;
-    // The first process makes the runtime open what it keeps open from then on.
+    // The first process makes the runtime open descriptors that it never closes.
     wait_and_end(Child::spawn(&settings, &keeper)?).await?;
     let before = descriptors()?;
     let mut running = JoinSet::new();

@@ -1,8 +1,9 @@
-//! An odd server by name: `toolyard-odd NAME [stdio|http] [SECONDS]`. Over HTTP, which is the default, it prints its
-//! address on standard output. `SECONDS` is how long `slow-start` takes; the environment's `ODD_FILE` is where `changes`
-//! counts its starts and `counts-sessions` writes a line for every session.
+//! Runs a misbehaving server: `toolyard-odd NAME [stdio|http] [SECONDS]`. Over HTTP, the default,
+//! it prints its address on standard output. `SECONDS` is the delay of `slow-start`. The
+//! environment variable `ODD_FILE` names the file in which `changes` counts its starts and to which
+//! `counts-sessions` appends a line per session.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the caller waits for the address")]
-#![allow(clippy::disallowed_methods, reason = "a process of its own, told by its environment")]
+#![allow(clippy::disallowed_methods, reason = "a separate process, configured by its environment")]
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,7 +24,7 @@ fn start() -> Result<u8, Box<dyn std::error::Error>> {
     let options = read(std::env::args().skip(1)).ok_or_else(usage)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(serve(options, |address| println!("http://{address}/mcp")));
-    // A read of standard input that nobody will answer must not keep the process alive.
+    // A pending read of standard input must not keep the process alive.
     runtime.shutdown_background();
     Ok(served?)
 }

@@ -1,6 +1,6 @@
-//! The terminal UI over a server that panics when it is told to reconnect, in the UI's own thread: for the test that the
-//! terminal is given back also then.
-#![allow(clippy::print_stderr, reason = "the caller reads why it cannot start")]
+//! Runs the terminal UI over a server that panics on a reconnect command, in the UI's own thread. A
+//! test checks that the terminal is restored even then.
+#![allow(clippy::print_stderr, reason = "the caller reads why the UI cannot start")]
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ impl Source for Fuse {
         Arc::default()
     }
 
-    #[expect(clippy::panic, reason = "it is what this is for")]
+    #[expect(clippy::panic, reason = "the purpose of this program")]
     fn manage(&self, _order: SourceCommand) -> Result<(), ManageError> {
-        panic!("this panic was wanted");
+        panic!("intentional panic");
     }
 
     fn call<'a>(&'a self, _call: SourceCall) -> BoxFuture<'a, Result<Outcome, HubError>> {

@@ -1,7 +1,8 @@
-//! Serves the workbench and the probe over HTTP for tests of the REST front, beside servers as odd as wanted, and prints
-//! its MCP address on standard output. Without a token anybody on this machine may come in.
-#![allow(clippy::print_stdout, reason = "the address is what the caller waits for")]
-#![allow(clippy::disallowed_methods, reason = "a process of its own, told by its environment")]
+//! Serves the workbench and the probe over HTTP for tests of the REST front, together with any
+//! misbehaving servers given, and prints its MCP address on standard output. Without a token, it
+//! accepts every local client.
+#![allow(clippy::print_stdout, reason = "the caller waits for the address")]
+#![allow(clippy::disallowed_methods, reason = "a separate process, configured by its environment")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ async fn main() -> Result<(), Failure> {
         match argument.as_str() {
             "--token" => tokens.push(token(&value)?),
             "--odd" => odd.push(value),
-            // As good as none after the burst, so that a test knows how many calls pass.
+            // Practically no refill after the burst, so that a test knows how many calls pass.
             "--rate" => limits.rate = Some(RateLimit { per_second: 0.1, burst: value.parse()? }),
             "--call-time" => limits.call_time = Duration::from_millis(value.parse()?),
             "--payload" => limits.payload = value.parse()?,
@@ -69,11 +70,11 @@ async fn main() -> Result<(), Failure> {
     let bound = bind(yard, settings).await?;
     println!("http://{}/mcp", bound.address());
     let stop = CancellationToken::new();
-    let told = stop.clone();
+    let on_terminate = stop.clone();
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::spawn(async move {
         terminate.recv().await;
-        told.cancel();
+        on_terminate.cancel();
     });
     bound.serve(stop).await;
     for upstream in upstreams {
@@ -82,7 +83,8 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Odd servers over stdio, each under the name of what is odd about it. Their programs are beside this one.
+/// Returns misbehaving servers over stdio, each named for its misbehavior. Their programs are in
+/// the folder of this one.
 fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failure> {
     let beside = |name: &str| std::env::current_exe().map(|me| me.with_file_name(name));
     let me = to_raw(&json!({"name": "workbench", "version": "1"}));
@@ -110,7 +112,7 @@ fn start(yard: &Arc<Yard>, kinds: &[String]) -> Result<Vec<Arc<Upstream>>, Failu
     Ok(started)
 }
 
-/// A token, with all permissions or with the named ones only.
+/// Parses a token, with all permissions or only the named ones.
 fn token(text: &str) -> Result<BearerToken, Failure> {
     let mut parts = text.splitn(3, '=');
     let (name, secret) = (parts.next().ok_or(USAGE)?, parts.next().ok_or(USAGE)?);

@@ -1,4 +1,5 @@
-//! Tools that ask while they run, as clients of the versions with sessions are asked.
+//! Tools that ask questions while they run. This is how clients of the session-based versions are
+//! asked.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
-//! Tools whose questions travel in the result, as clients of the versions without sessions are asked. The keys
-//! are the suite's; that a call is parked and its state signed is not seen from here.
+//! Tools whose questions travel in the result. This is how clients of the sessionless versions are
+//! asked. The keys are the suite's. Parking a call and signing its state happen elsewhere.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ async fn test_input_required_result_request_state(ctx: Context) -> Result<String
     Ok(format!("state-ok, confirmed: {}", confirmation.ok))
 }
 
-/// Asks the person, the model and for the roots at once.
+/// Asks the person, the model and the client's roots in one round.
 #[tool]
 async fn test_input_required_result_multiple_inputs(ctx: Context) -> Result<String, ToolError> {
     let questions = vec![
@@ -75,7 +75,7 @@ async fn test_input_required_result_multiple_inputs(ctx: Context) -> Result<Stri
     Ok(format!("{greeting} {name}, {roots} root(s)"))
 }
 
-/// Asks twice, one after the other.
+/// Asks two questions in sequence.
 #[tool]
 async fn test_input_required_result_multi_round(ctx: Context) -> Result<String, ToolError> {
     let name = accepted(ctx.elicit::<Name>("step1", "Step 1: What is your name?").await?)?.name;
@@ -107,6 +107,8 @@ async fn test_input_required_result_capabilities(ctx: Context) -> Result<String,
 fn accepted<T>(answer: ElicitResult<T>) -> Result<T, ToolError> {
     match answer {
         ElicitResult::Accepted(content) => Ok(content),
-        ElicitResult::Declined | ElicitResult::Cancelled => Err(ToolError::failed("nobody answered")),
+        ElicitResult::Declined | ElicitResult::Cancelled => {
+            Err(ToolError::failed("the question was not answered"))
+        }
     }
 }

@@ -62,8 +62,8 @@ struct Background {
 }
 
 async fn with_question(_: Values, ctx: Context) -> Result<String, ToolError> {
-    let asked = ctx.elicit::<Background>("user_context", "What context should the prompt use?").await?;
-    Ok(match asked {
+    let answer = ctx.elicit::<Background>("user_context", "What context should the prompt use?").await?;
+    Ok(match answer {
         ElicitResult::Accepted(background) => format!("Use this context: {}", background.context),
         ElicitResult::Declined | ElicitResult::Cancelled => "Use no context.".to_owned(),
     })

@@ -1,4 +1,5 @@
-//! Tools that exercise the protocol around a call: progress, logs, reconnecting, headers, changing lists.
+//! Tools that exercise the protocol around a call: progress, logs, reconnecting, headers, changing
+//! lists.
 
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ async fn test_tool_with_progress(ctx: Context) -> Result<&'static str, ToolError
     Ok("Tool with progress executed successfully")
 }
 
-/// Lets the caller hang up, and answers when it comes back.
+/// Lets the caller disconnect, and answers when it reconnects.
 #[tool]
 async fn test_reconnection(ctx: Context) -> Result<&'static str, ToolError> {
     ctx.pause(Duration::from_millis(500)).await;
@@ -78,7 +79,7 @@ async fn test_reconnection(ctx: Context) -> Result<&'static str, ToolError> {
     Ok("Reconnection test completed successfully")
 }
 
-/// Has a schema with features that older dialects lack.
+/// Has a schema with keywords that older dialects lack.
 fn json_schema_2020_12_tool() -> Tool {
     let echo = |arguments: Raw, _: Context| async move {
         let content = [Content::text(arguments.get()).to_raw()];
@@ -105,24 +106,25 @@ async fn test_x_mcp_header(params: Where) -> Result<String, ToolError> {
     Ok(format!("Region: {}", params.region))
 }
 
-/// Works only for clients with a model to ask.
+/// Works only for clients that can call a model.
 #[tool]
 async fn test_missing_capability(ctx: Context) -> Result<&'static str, ToolError> {
     if !ctx.capabilities().sample {
-        // Asking is what fails for such a client, with the error that names what it lacks.
+        // For a client without sampling, this request fails with the error that names the missing
+        // capability.
         ctx.sample_text("question", "Can you hear me?", 10).await?;
     }
     Ok("Success")
 }
 
-/// Logs, if the caller wants logs.
+/// Logs, if the caller requested logs.
 #[tool]
 async fn test_logging_tool(ctx: Context) -> Result<&'static str, ToolError> {
     ctx.log(LogLevel::Info, "Logging evaluated");
     Ok("Logging evaluated")
 }
 
-/// Adds a tool to the list, or takes it away again.
+/// Adds a tool to the list, or removes it again.
 #[tool]
 async fn test_trigger_tool_change(ctx: Context) -> Result<&'static str, ToolError> {
     let native = ctx.native();
@@ -134,7 +136,7 @@ async fn test_trigger_tool_change(ctx: Context) -> Result<&'static str, ToolErro
     Ok("Mutation triggered")
 }
 
-/// Adds a prompt to the list, or takes it away again.
+/// Adds a prompt to the list, or removes it again.
 #[tool]
 async fn test_trigger_prompt_change(ctx: Context) -> Result<&'static str, ToolError> {
     let native = ctx.native();

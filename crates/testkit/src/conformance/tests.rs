@@ -1,4 +1,4 @@
-//! What the suite asks of the fixture, asked in process.
+//! In-process versions of what the suite checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -134,26 +134,26 @@ async fn asks_under_the_keys_of_the_suite() {
         let keys: Vec<String> = report.questions.iter().map(|question| question.key.clone()).collect();
         (report.text(), keys.join(" "))
     };
-    let said = |text: &str, keys: &str| (text.to_owned(), keys.to_owned());
+    let answer = |text: &str, keys: &str| (text.to_owned(), keys.to_owned());
     let alice = || TestCaller::new().answer("user_name", accept(json!({"name": "Alice"})));
-    assert_eq!(ask(alice(), "elicitation").await, said("Hello, Alice!", "user_name"));
+    assert_eq!(ask(alice(), "elicitation").await, answer("Hello, Alice!", "user_name"));
     let paris = TestCaller::new().answer("capital_question", sampled("Paris"));
-    assert_eq!(ask(paris, "sampling").await, said("Sampling result: Paris", "capital_question"));
+    assert_eq!(ask(paris, "sampling").await, answer("Sampling result: Paris", "capital_question"));
     let listed = TestCaller::new().answer("client_roots", roots());
-    assert_eq!(ask(listed, "list_roots").await, said("Found 1 root(s)", "client_roots"));
+    assert_eq!(ask(listed, "list_roots").await, answer("Found 1 root(s)", "client_roots"));
     let sure = || TestCaller::new().answer("confirm", accept(json!({"ok": true})));
-    assert_eq!(ask(sure(), "request_state").await, said("state-ok, confirmed: true", "confirm"));
-    assert_eq!(ask(sure(), "tampered_state").await, said("integrity-ok, confirmed: true", "confirm"));
+    assert_eq!(ask(sure(), "request_state").await, answer("state-ok, confirmed: true", "confirm"));
+    assert_eq!(ask(sure(), "tampered_state").await, answer("integrity-ok, confirmed: true", "confirm"));
     let all = alice().answer("greeting", sampled("Hi")).answer("client_roots", roots());
-    let expect = said("Hi Alice, 1 root(s)", "user_name greeting client_roots");
+    let expect = answer("Hi Alice, 1 root(s)", "user_name greeting client_roots");
     assert_eq!(ask(all, "multiple_inputs").await, expect);
     let rounds = TestCaller::new()
         .answer("step1", accept(json!({"name": "Alice"})))
         .answer("step2", accept(json!({"color": "blue"})));
-    assert_eq!(ask(rounds, "multi_round").await, said("Alice likes blue", "step1 step2"));
+    assert_eq!(ask(rounds, "multi_round").await, answer("Alice likes blue", "step1 step2"));
     let only_sampling = ClientCapabilities { sample: true, ..ClientCapabilities::default() };
     let caller = TestCaller::new().capabilities(only_sampling).answer("greeting", sampled("Hi"));
-    assert_eq!(ask(caller, "capabilities").await, said("Hi", "greeting"));
+    assert_eq!(ask(caller, "capabilities").await, answer("Hi", "greeting"));
 }
 
 #[tokio::test]

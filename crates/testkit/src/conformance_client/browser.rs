@@ -1,4 +1,4 @@
-//! A browser whose owner agrees to everything: it goes where it is told, and then where it is sent.
+//! A browser whose user approves everything: it opens the address and follows one redirect.
 
 use std::sync::Arc;
 

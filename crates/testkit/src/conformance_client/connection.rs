@@ -20,7 +20,7 @@ use toolyard_upstream::{
 use super::{Failure, accept_defaults, browser};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where the suite pretends that a description of its client is published.
+/// Where the suite pretends to publish the client metadata document.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 type Work<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
@@ -36,7 +36,7 @@ pub(super) struct Tool {
 }
 
 impl Connection {
-    /// Connects, and lists what there is.
+    /// Connects and waits for the lists.
     pub(super) async fn open(url: &str, auth: ServerAuthSettings) -> Result<Self, Failure> {
         let keeper = SupervisorCommand {
             program: "none".into(),
@@ -92,7 +92,7 @@ impl Connection {
         self.call_tool_with(name, arguments, || Box::pin(async { Ok(()) })).await
     }
 
-    /// Calls a tool, and does something else before each question of it is answered.
+    /// Calls a tool, and runs `meanwhile` before answering each of its questions.
     pub(super) async fn call_tool_with<'a>(
         &self,
         name: &str,
@@ -140,7 +140,7 @@ impl Connection {
     }
 }
 
-/// A definition, to be looked into.
+/// Parses a definition.
 pub(super) fn parse_definition(raw: &RawValue) -> Result<Value, serde_json::Error> {
     serde_json::from_str(raw.get())
 }

@@ -1,5 +1,5 @@
-//! A client that speaks one version of the protocol over one transport, and adds nothing else to what a test
-//! says than what every request of that version must carry.
+//! A client that speaks one protocol version over one transport. To what a test sends, it adds only
+//! what every request of that version must carry.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::{Object, from_text, to_raw};
 
-use super::call::{Call, Exchange, Way};
+use super::call::{Call, Exchange, ReplyChannel};
 use super::http::{Reply, Server};
 use super::schema::Checker;
 use super::stdio::Line;
 use super::version::Version;
 
-/// What the client and the server talk over.
+/// The transport between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     Stdio,
@@ -43,7 +43,7 @@ struct Http {
 impl Client {
     pub const BOTH: [Over; 2] = [Over::Stdio, Over::Http];
 
-    /// Starts a server of its own with these arguments, and shakes hands with it.
+    /// Starts a server with these arguments and performs the handshake.
     pub async fn start(program: &str, arguments: &[&str], over: Over, version: Version) -> Self {
         match over {
             Over::Http => Self::join(&Server::start(program, arguments).await, version).await,
@@ -54,19 +54,19 @@ impl Client {
         }
     }
 
-    /// Shakes hands with a server that was started over stdio.
+    /// Performs the handshake with a server that was started over stdio.
     pub async fn over_stdio(line: Line, version: Version) -> Self {
         let mut client = Self { version, over: Over::Stdio, wire: Wire::Line(line), next: 1 };
         client.initialize().await;
         client
     }
 
-    /// Shakes hands with a server that others use too.
+    /// Performs the handshake with a server that other clients share.
     pub async fn join(server: &Arc<Server>, version: Version) -> Self {
         Self::join_as(server, version, server.token.clone()).await
     }
 
-    /// The same with another token than the one that the server printed.
+    /// Like [`Client::join`], but with a token other than the one that the server printed.
     pub async fn join_as(server: &Arc<Server>, version: Version, token: Option<String>) -> Self {
         let checker = Arc::new(Checker::new(version));
         let http = Http { server: Arc::clone(server), token, session: None, checker };
@@ -98,23 +98,24 @@ impl Client {
         self.notify("notifications/initialized", json!({})).await;
     }
 
-    /// Sends a request. The params are JSON text or a value; what the version wants in them is added.
+    /// Sends a request. The params are JSON text or a value; what the version requires in them is
+    /// added.
     pub async fn begin(&mut self, method: &str, params: impl Display) -> Call {
         let text = self.text(method, &params);
         let id = json!(self.next - 1);
-        let way = match &self.wire {
+        let channel = match &self.wire {
             Wire::Line(line) => {
                 line.send(&text).await;
-                Way::Line(line.clone())
+                ReplyChannel::Line(line.clone())
             }
             Wire::Http(http) => {
                 let headers = self.headers(&text);
                 let (server, checker) = (Arc::clone(&http.server), Arc::clone(&http.checker));
                 let sending = async move { server.send("POST", &headers, text.into_bytes(), checker).await };
-                Way::Pending(AbortOnDropHandle::new(tokio::spawn(sending)))
+                ReplyChannel::Pending(AbortOnDropHandle::new(tokio::spawn(sending)))
             }
         };
-        Call { id, way }
+        Call { id, channel }
     }
 
     /// Sends a request and waits for its answer.
@@ -131,7 +132,7 @@ impl Client {
         self.begin("tools/call", format!(r#"{{"name":"{name}","arguments":{arguments}}}"#)).await
     }
 
-    /// Calls a tool and asks for progress under this token.
+    /// Calls a tool and requests progress under this token.
     pub async fn begin_watched_call(&mut self, name: &str, arguments: impl Display, token: &str) -> Call {
         let params =
             format!(r#"{{"name":"{name}","arguments":{arguments},"_meta":{{"progressToken":"{token}"}}}}"#);
@@ -154,12 +155,13 @@ impl Client {
         }
     }
 
-    /// Takes the request with this id back.
+    /// Cancels the request with this id.
     pub async fn cancel(&mut self, id: &Value) {
-        self.notify("notifications/cancelled", json!({"requestId": id, "reason": "the test says so"})).await;
+        self.notify("notifications/cancelled", json!({"requestId": id, "reason": "canceled by the test"}))
+            .await;
     }
 
-    /// A whole request as it goes over the wire.
+    /// Returns a complete request as it goes over the wire.
     pub fn text(&mut self, method: &str, params: &impl Display) -> String {
         let id = self.next;
         self.next += 1;
@@ -167,12 +169,12 @@ impl Client {
         if self.version.is_modern() {
             let meta = params.get("_meta").map(|meta| Object::parse(meta).unwrap());
             let mut meta = meta.unwrap_or_default();
-            let own = [
+            let metadata = [
                 ("protocolVersion", json!(self.version.as_str())),
                 ("clientCapabilities", capabilities()),
                 ("clientInfo", json!({"name": "harness", "version": "1"})),
             ];
-            for (key, value) in own {
+            for (key, value) in metadata {
                 meta.set(&format!("io.modelcontextprotocol/{key}"), to_raw(&value));
             }
             params.set("_meta", meta.to_raw());
@@ -180,7 +182,7 @@ impl Client {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{}}}"#, params.to_raw())
     }
 
-    /// The headers that a POST of this body needs.
+    /// Returns the headers that a POST of this body needs.
     pub fn headers(&self, body: &str) -> Vec<(String, String)> {
         let mut headers = self.own_headers("application/json, text/event-stream");
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
@@ -196,7 +198,7 @@ impl Client {
         headers
     }
 
-    /// The headers of every request of this client.
+    /// Returns the headers of every request of this client.
     pub fn own_headers(&self, accept: &str) -> Vec<(String, String)> {
         let Wire::Http(http) = &self.wire else { panic!("only HTTP has headers") };
         let mut headers = vec![("accept".to_owned(), accept.to_owned())];
@@ -214,14 +216,14 @@ impl Client {
         self.send("POST", &self.headers(body), body.as_bytes().to_vec()).await
     }
 
-    /// Sends what the test says, and nothing else.
+    /// Sends exactly what the test passes.
     pub async fn send(&self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Reply {
         let Wire::Http(http) = &self.wire else { panic!("only HTTP has replies") };
         let sending = http.server.send(method, headers, body, Arc::clone(&http.checker));
         super::within_timeout("an HTTP response", sending).await
     }
 
-    /// Opens the standing stream, or a stream from where it broke off.
+    /// Opens the standalone stream, or resumes a stream after an event.
     pub async fn listen(&self, last: Option<&str>) -> Reply {
         let mut headers = self.own_headers("text/event-stream");
         headers.extend(last.map(|last| ("last-event-id".to_owned(), last.to_owned())));
@@ -234,7 +236,7 @@ impl Client {
     }
 
     pub fn server(&self) -> &Arc<Server> {
-        let Wire::Http(http) = &self.wire else { panic!("only HTTP has a server of its own") };
+        let Wire::Http(http) = &self.wire else { panic!("only HTTP has a server") };
         &http.server
     }
 

@@ -1,4 +1,4 @@
-//! The real command with a configuration of its own, and tokens for it.
+//! The real command with its own configuration, and tokens for it.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::http::Server;
 use super::process::Process;
 use super::scratch::Scratch;
 
-/// Makes a token with `toolyard token new`; the secret, and the lines for the configuration.
+/// Creates a token with `toolyard token new`. Returns the secret and the lines for the
+/// configuration.
 pub async fn new_token(program: &str, arguments: &[&str]) -> (String, String) {
     let all: Vec<&str> = ["token", "new", "--json"].iter().chain(arguments).copied().collect();
     let (mut process, _stdin, mut stdout) = Process::start(program, &all);

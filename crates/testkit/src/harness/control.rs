@@ -1,4 +1,5 @@
-//! A client of the control socket. Every message, in both directions, is held against the published schema.
+//! A client of the control socket. It validates every message, in both directions, against the
+//! published schema.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::LazyLock;
@@ -27,7 +28,7 @@ fn validator(definition: &str) -> Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// Every message of the server that the schema knows, by the words that tell it from the others.
+/// Returns every server message that the schema defines, by the words that identify it.
 pub fn every_server_message() -> BTreeSet<String> {
     let text = include_str!("../../../../docs/reference/control.schema.json");
     let schema: Value = serde_json::from_str(text).unwrap();
@@ -42,7 +43,7 @@ pub fn every_server_message() -> BTreeSet<String> {
     all.iter().map(word).collect()
 }
 
-/// How a client proves who it is when it connects.
+/// How a client authenticates when it connects.
 #[derive(Debug, Clone, Copy)]
 pub enum Proof<'a> {
     Header(&'a str),
@@ -52,17 +53,17 @@ pub enum Proof<'a> {
 
 pub struct Socket {
     socket: WebSocketStream<TcpStream>,
-    /// What was heard while something else was waited for.
+    /// Messages that arrived while the test waited for another one.
     aside: VecDeque<Value>,
     last: i64,
-    /// The words of every message that came.
+    /// The identifying words of every message received.
     pub seen: BTreeSet<String>,
     /// The text of the latest message.
     pub text: String,
 }
 
 impl Socket {
-    /// Connects; the status of the answer where there is no socket.
+    /// Connects. Returns the HTTP status if the server refuses the upgrade.
     pub async fn open(address: &str, proof: Proof<'_>, headers: &[(&str, &str)]) -> Result<Self, u16> {
         let mut request = format!("ws://{address}/control").into_client_request().unwrap();
         let mut protocols = "toolyard.control.v1".to_owned();
@@ -96,14 +97,14 @@ impl Socket {
         }
     }
 
-    /// Connects with a token that is good, and reads the welcome.
+    /// Connects with a valid token and reads the welcome.
     pub async fn connect(address: &str, token: &str) -> Self {
         let mut socket = Self::open(address, Proof::Header(token), &[]).await.unwrap();
         assert_eq!(socket.message().await["type"], "welcome");
         socket
     }
 
-    /// Sends something that need be no message.
+    /// Sends something that need not be a valid message.
     pub async fn send_raw(&mut self, message: Message) {
         let _ = self.socket.send(message).await;
     }
@@ -112,7 +113,7 @@ impl Socket {
         self.send_raw(Message::text(text)).await;
     }
 
-    /// Sends a request under a fresh id, and says which.
+    /// Sends a request under a new id and returns the id.
     pub async fn send(&mut self, subtype: &str, words: Value) -> i64 {
         self.last += 1;
         let mut request = json!({"id": self.last, "subtype": subtype});
@@ -122,7 +123,7 @@ impl Socket {
         self.last
     }
 
-    /// The next message, or the code with which the socket was closed.
+    /// Returns the next message, or the code with which the socket was closed.
     pub async fn next(&mut self) -> Result<Value, u16> {
         if let Some(aside) = self.aside.pop_front() {
             return Ok(aside);
@@ -144,7 +145,7 @@ impl Socket {
         }
     }
 
-    /// The next message, read but not held against the schema: for messages that come by the thousand.
+    /// Returns the next message without validating it, for messages that arrive by the thousand.
     pub async fn next_unchecked(&mut self) -> Value {
         loop {
             match within_timeout("a message", self.socket.next()).await {
@@ -156,7 +157,7 @@ impl Socket {
     }
 
     fn check(&mut self) -> Value {
-        // Numbers that this reader cannot hold come untouched; which ones, other tests say.
+        // `Value` cannot hold this number. Other tests check that it arrives unchanged.
         let readable = self.text.replace("1e400", "1e300");
         let message: Value = serde_json::from_str(&readable).unwrap();
         assert_valid(&SERVER, &message);
@@ -169,26 +170,32 @@ impl Socket {
         message
     }
 
-    /// The next message; the socket must be open.
+    /// Returns the next message. The socket must be open.
     pub async fn message(&mut self) -> Value {
         self.next().await.unwrap_or_else(|code| panic!("the socket was closed with {code}"))
     }
 
-    /// The next message that is like this; others are kept for later.
+    /// Returns the next message that matches, and keeps the others for later.
     pub async fn next_matching(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.aside.iter().position(&fits) {
             return self.aside.remove(at).unwrap();
         }
-        loop {
-            match self.read().await {
-                Ok(message) if fits(&message) => return message,
-                Ok(message) => self.aside.push_back(message),
-                Err(code) => panic!("closed with {code} while waiting for {what}; heard {:?}", self.aside),
+        let matching = async {
+            loop {
+                match self.read().await {
+                    Ok(message) if fits(&message) => return message,
+                    Ok(message) => self.aside.push_back(message),
+                    Err(code) => {
+                        panic!("closed with {code} while waiting for {what}; received {:?}", self.aside)
+                    }
+                }
             }
-        }
+        };
+        // Other messages can keep arriving, so a timeout for each of them is not enough.
+        within_timeout(what, matching).await
     }
 
-    /// The end of a request: its response, or its error.
+    /// Returns the end of a request: its response or its error.
     pub async fn response(&mut self, id: i64) -> Value {
         let end = |message: &Value| {
             matches!(message["type"].as_str(), Some("response" | "error" | "welcome")) && message["id"] == id
@@ -196,7 +203,7 @@ impl Socket {
         self.next_matching(&format!("the end of {id}"), end).await
     }
 
-    /// Asks and waits for the response; the code where it is an error.
+    /// Sends a request and waits for the response. Returns the code if it is an error.
     pub async fn request(&mut self, subtype: &str, words: Value) -> Result<Value, String> {
         let id = self.send(subtype, words).await;
         let end = self.response(id).await;
@@ -209,17 +216,17 @@ impl Socket {
         }
     }
 
-    /// The next event of this name.
+    /// Returns the next event of this name.
     pub async fn event(&mut self, name: &str) -> Value {
         self.next_matching(name, |message| message["type"] == "event" && message["event"] == name).await
     }
 
-    /// Everything that was heard and not asked for.
+    /// Removes and returns every message that arrived but was not waited for.
     pub fn take_unclaimed(&mut self) -> Vec<Value> {
         self.aside.drain(..).collect()
     }
 
-    /// Waits for the end of the socket; its code.
+    /// Waits until the socket is closed. Returns the code.
     pub async fn wait_closed(&mut self) -> u16 {
         loop {
             if let Err(code) = self.read().await {
@@ -228,7 +235,7 @@ impl Socket {
         }
     }
 
-    /// Goes away without a word.
+    /// Disconnects without a close frame.
     pub fn disconnect(self) {
         drop(self.socket);
     }

@@ -1,4 +1,4 @@
-//! A server over HTTP: one connection per request, closed when whoever asked lets go of the reply.
+//! A server over HTTP. Each request has its own connection, which closes when the reply is dropped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,38 +20,39 @@ use super::within_timeout;
 
 /// A server process and where it listens.
 pub struct Server {
-    /// Nothing where it is somebody else's.
+    /// `None` if another test owns the process.
     process: Option<Arc<Mutex<Process>>>,
-    /// Where its MCP endpoint is.
+    /// Path of the MCP endpoint.
     path: String,
     /// `127.0.0.1:PORT`
     pub address: String,
-    /// The token that it printed, if it did.
+    /// The token that the server printed, if any.
     pub token: Option<String>,
 }
 
 impl Server {
-    /// Starts a server and waits until it says where it listens.
+    /// Starts a server and waits until it prints its address.
     pub async fn start(program: &str, arguments: &[&str]) -> Arc<Self> {
         let (process, _stdin, stdout) = Process::start(program, arguments);
         let mut lines = BufReader::new(stdout).lines();
         let line = within_timeout("the address", lines.next_line()).await.unwrap();
         let line = line.unwrap_or_else(|| panic!("no address; standard error: {}", process.stderr()));
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|_| serde_json::json!({"mcp": line}));
-        let url = said["mcp"].as_str().unwrap();
+        let addresses: Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| serde_json::json!({"mcp": line}));
+        let url = addresses["mcp"].as_str().unwrap();
         let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
-        let token = said["token"].as_str().map(ToOwned::to_owned);
+        let token = addresses["token"].as_str().map(ToOwned::to_owned);
         let (process, path) = (Some(Arc::new(Mutex::new(process))), "/mcp".to_owned());
         Arc::new(Self { process, path, address: address.to_owned(), token })
     }
 
-    /// A server that runs already, whose MCP endpoint has this address.
+    /// Returns a server that is already running, by the address of its MCP endpoint.
     pub fn running_at(url: &str) -> Arc<Self> {
         let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
         Arc::new(Self { process: None, path: format!("/{path}"), address: address.to_owned(), token: None })
     }
 
-    /// The same server at another of its endpoints.
+    /// Returns the same server at another of its endpoints.
     pub fn with_path(&self, path: &str) -> Arc<Self> {
         let (address, token) = (self.address.clone(), self.token.clone());
         Arc::new(Self { process: self.process.clone(), path: path.to_owned(), address, token })
@@ -61,7 +62,7 @@ impl Server {
         self.process.as_ref().unwrap().lock().await
     }
 
-    /// A bare connection, for what no HTTP client would send.
+    /// Opens a bare connection, for bytes that no HTTP client would send.
     pub async fn connect(&self) -> TcpStream {
         within_timeout("a connection", TcpStream::connect(&self.address)).await.unwrap()
     }
@@ -78,7 +79,7 @@ impl Server {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
-            // How it ended shows in the reply.
+            // The reply shows how the connection ended.
             let _ = connection.await;
         }));
         let mut request = Request::builder().method(method).uri(&self.path).header("host", &self.address);
@@ -101,7 +102,7 @@ impl Server {
     }
 }
 
-/// What came back. Dropping it closes the connection.
+/// A response. Dropping it closes the connection.
 pub struct Reply {
     pub status: u16,
     pub headers: HeaderMap,
@@ -124,21 +125,21 @@ impl Reply {
         String::from_utf8(whole.to_vec()).unwrap()
     }
 
-    /// The message that the body is, checked; nothing if there is no body.
+    /// Returns the body as a validated message, or `None` if the body is empty.
     pub async fn message(self) -> Option<Message> {
         let checker = Arc::clone(&self.checker);
         let text = self.text().await;
         (!text.is_empty()).then(|| checker.read(&text))
     }
 
-    /// The status and the code of the error in the body.
+    /// Returns the status and the error code in the body.
     pub async fn refusal(self) -> (u16, i64) {
         let status = self.status;
         (status, self.message().await.unwrap_or_else(|| panic!("status {status} without a body")).code())
     }
 
     pub fn events(self) -> Events {
-        assert!(self.is_stream(), "no stream: {} {:?}", self.status, self.headers);
+        assert!(self.is_stream(), "not a stream: {} {:?}", self.status, self.headers);
         Events { reply: self, buffer: String::new(), ready: VecDeque::new() }
     }
 }
@@ -155,12 +156,12 @@ pub struct Events {
 pub struct Event {
     pub id: Option<String>,
     pub retry: Option<u64>,
-    /// The message in it; an event that only carries an id has none.
+    /// The message in the event. An event that only carries an id has none.
     pub message: Option<Message>,
 }
 
 impl Events {
-    /// The next event, or nothing at the end of the stream. Comments are passed over.
+    /// Returns the next event, or `None` at the end of the stream. Skips comments.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -175,7 +176,7 @@ impl Events {
         }
     }
 
-    /// The next event that has a message.
+    /// Returns the next event that has a message.
     pub async fn next_message(&mut self) -> Option<(Option<String>, Message)> {
         loop {
             let Event { id, message, .. } = self.next().await?;

@@ -1,4 +1,4 @@
-//! A message of the server: the text as it came, and what it says.
+//! A message from the server: the original text and the parsed value.
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,9 +13,10 @@ pub struct Message {
 impl Message {
     pub fn new(text: &str) -> Self {
         let value = serde_json::from_str(text)
-            // The one number of the probe that no double can hold, and so no `Value`.
+            // The probe sends one number that exceeds the range of a double, which `Value` cannot
+            // hold.
             .or_else(|_| serde_json::from_str(&text.replace("1e400", "1e300")))
-            .unwrap_or_else(|error| panic!("the server sent no JSON ({error}): {text:?}"));
+            .unwrap_or_else(|error| panic!("the server sent invalid JSON ({error}): {text:?}"));
         Self { text: text.to_owned(), value }
     }
 
@@ -31,28 +32,28 @@ impl Message {
         &self.value["params"]
     }
 
-    /// Whether it answers a request of ours.
+    /// Whether it answers a request of the client.
     pub fn is_answer(&self) -> bool {
         self.method().is_none()
     }
 
-    /// The result; an error fails the test.
+    /// Returns the result. Panics on an error.
     pub fn result(&self) -> &Value {
         assert!(self.value.get("result").is_some(), "no result: {}", self.text);
         &self.value["result"]
     }
 
-    /// The code of the error; a result fails the test.
+    /// Returns the error code. Panics on a result.
     pub fn code(&self) -> i64 {
         self.value["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {}", self.text))
     }
 
-    /// The text of the first content block.
+    /// Returns the text of the first content block.
     pub fn content(&self) -> &str {
         self.result()["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {}", self.text))
     }
 
-    /// The result as it was written.
+    /// Returns the result exactly as the server wrote it.
     pub fn raw_result(&self) -> Box<RawValue> {
         let whole: Box<RawValue> = serde_json::from_str(&self.text).unwrap();
         Object::parse(&whole).unwrap().get("result").unwrap().to_owned()

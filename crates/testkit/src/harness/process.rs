@@ -1,4 +1,4 @@
-//! A process under test: started, signalled, measured, and never left behind.
+//! A process under test: starts it, sends signals, measures it, and kills it at the end.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub enum Signal {
     Kill,
 }
 
-/// A program that was just written may still be open for writing in a child that another test is starting, which lets go of
-/// it as soon as it executes something else.
+/// Retries while the program is busy. A program that was just written may still be open for writing
+/// in a child that another test is starting. That child closes it when it executes its own program.
 fn spawn(command: &mut Command) -> std::io::Result<Child> {
     loop {
         match command.spawn() {
@@ -41,7 +41,7 @@ fn spawn(command: &mut Command) -> std::io::Result<Child> {
 }
 
 impl Process {
-    /// Starts it with pipes for its standard streams. What it says on standard error is kept.
+    /// Starts the program with pipes for its standard streams, and collects its standard error.
     pub fn start(program: &str, arguments: &[&str]) -> (Self, ChildStdin, ChildStdout) {
         let mut command = Command::new(program);
         command.args(arguments).env_remove("TOOLYARD_TOKEN").env_remove("TOOLYARD_LOG");
@@ -50,11 +50,11 @@ impl Process {
         let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut pipe = child.stderr.take().unwrap();
         let stderr = Arc::new(Mutex::new(String::new()));
-        let kept = Arc::clone(&stderr);
+        let output = Arc::clone(&stderr);
         let reading = tokio::spawn(async move {
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
-                kept.lock().push_str(&String::from_utf8_lossy(&buffer[..read]));
+                output.lock().push_str(&String::from_utf8_lossy(&buffer[..read]));
             }
         });
         let pid = child.id().unwrap();
@@ -73,7 +73,7 @@ impl Process {
         assert!(sent.success(), "{kill} failed");
     }
 
-    /// Waits for its end; the exit code, or nothing if a signal ended it.
+    /// Waits until the process ends. Returns the exit code, or `None` if a signal ended it.
     pub async fn exit(&mut self) -> Option<i32> {
         let code = within_timeout("the process to end", self.child.wait()).await.unwrap().code();
         if let Some(reading) = self.reading.take() {
@@ -82,17 +82,17 @@ impl Process {
         code
     }
 
-    /// What it said on standard error so far; all of it after [`Process::exit`].
+    /// Returns its standard error so far, or all of it after [`Process::exit`].
     pub fn stderr(&self) -> String {
         self.stderr.lock().clone()
     }
 
-    /// How much memory it has, in megabytes.
+    /// Returns the resident memory in megabytes.
     pub fn megabytes(&self) -> u64 {
         self.memory("VmRSS:")
     }
 
-    /// The most memory that it ever had, in megabytes.
+    /// Returns the peak resident memory in megabytes.
     pub fn peak_megabytes(&self) -> u64 {
         self.memory("VmHWM:")
     }
@@ -103,7 +103,7 @@ impl Process {
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() / 1024
     }
 
-    /// How many descriptors it has open.
+    /// Returns the number of open descriptors.
     pub fn descriptors(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.pid)).unwrap().count()
     }

@@ -1,4 +1,4 @@
-//! A server spoken to in plain HTTP: whole answers and streams of events, on any address.
+//! Plain HTTP requests to a server, on any path: complete answers and event streams.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ use tokio_util::task::AbortOnDropHandle;
 use super::http::Server;
 use super::within_timeout;
 
-/// The head of an answer, with its body still to come. Dropping it closes the connection.
-pub struct Coming {
+/// The head of an answer whose body is still to come. Dropping it closes the connection.
+pub struct PendingResponse {
     pub status: u16,
     pub headers: HeaderMap,
     body: Incoming,
     _connection: AbortOnDropHandle<()>,
 }
 
-/// An answer that is all there.
+/// A complete answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -30,27 +30,33 @@ pub struct Answer {
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct RestEvent {
     pub id: String,
     pub name: String,
     pub data: Value,
 }
 
 /// A stream of events. Dropping it closes the connection.
-pub struct Telling {
-    pub head: Coming,
+pub struct RestEventStream {
+    pub head: PendingResponse,
     buffer: String,
-    ready: VecDeque<Told>,
+    ready: VecDeque<RestEvent>,
 }
 
 impl Server {
     /// Sends a request and waits for the head of the answer.
-    pub async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Coming {
+    pub async fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> PendingResponse {
         let stream = self.connect().await;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
-            // How it ended shows in the answer.
+            // The answer shows how the connection ended.
             let _ = connection.await;
         }));
         let mut request = Request::builder().method(method).uri(path).header("host", &self.address);
@@ -60,7 +66,12 @@ impl Server {
         let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
         let response = within_timeout("an answer", sender.send_request(request)).await.unwrap();
         let (parts, body) = response.into_parts();
-        Coming { status: parts.status.as_u16(), headers: parts.headers, body, _connection: connection }
+        PendingResponse {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+            _connection: connection,
+        }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -82,16 +93,16 @@ impl Server {
         self.post(&format!("/mcp/tools/{tool}/execute"), &serde_json::json!({"params": params})).await
     }
 
-    /// Executes a tool and reads what it says.
-    pub async fn listen(&self, path: &str, body: &Value) -> Telling {
+    /// Executes a tool and reads its events.
+    pub async fn listen(&self, path: &str, body: &Value) -> RestEventStream {
         let headers = [("content-type", "application/json"), ("accept", "text/event-stream")];
         let head = self.request("POST", path, &headers, body.to_string().as_bytes()).await;
         assert_eq!(head.header("content-type"), Some("text/event-stream"), "{}", head.status);
-        Telling { head, buffer: String::new(), ready: VecDeque::new() }
+        RestEventStream { head, buffer: String::new(), ready: VecDeque::new() }
     }
 }
 
-impl Coming {
+impl PendingResponse {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -108,13 +119,13 @@ impl Answer {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// The body as JSON. Some numbers are there because no double can hold them.
+    /// Returns the body as JSON. Replaces the one number that exceeds the range of a double.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text.replace("1e400", "1e300"))
             .unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// The status and the code of an error, whose envelope must be whole.
+    /// Returns the status and the code of an error, whose envelope must be complete.
     pub fn refusal(&self) -> (u16, String) {
         let body = self.json();
         assert_eq!(body["success"], false, "{body}");
@@ -131,12 +142,12 @@ impl Answer {
     }
 }
 
-impl Telling {
-    /// The next event, or nothing at the end. Comments are passed over.
-    pub async fn next(&mut self) -> Option<Told> {
+impl RestEventStream {
+    /// Returns the next event, or `None` at the end. Skips comments.
+    pub async fn next(&mut self) -> Option<RestEvent> {
         loop {
-            if let Some(told) = self.ready.pop_front() {
-                return Some(told);
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
             }
             let frame = within_timeout("an event", self.head.body.frame()).await?.unwrap();
             self.buffer.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
@@ -147,17 +158,17 @@ impl Telling {
         }
     }
 
-    /// All events to the end.
-    pub async fn all(mut self) -> Vec<Told> {
+    /// Reads all events to the end.
+    pub async fn all(mut self) -> Vec<RestEvent> {
         let mut all = Vec::new();
-        while let Some(told) = self.next().await {
-            all.push(told);
+        while let Some(event) = self.next().await {
+            all.push(event);
         }
         all
     }
 }
 
-fn parse(block: &str) -> Option<Told> {
+fn parse(block: &str) -> Option<RestEvent> {
     let lines: Vec<&str> = block.lines().filter(|line| !line.is_empty() && !line.starts_with(':')).collect();
     if lines.is_empty() {
         return None;
@@ -168,5 +179,5 @@ fn parse(block: &str) -> Option<Told> {
         values.join("\n")
     };
     let data = serde_json::from_str(&field("data")).unwrap_or_else(|error| panic!("{error} in {block:?}"));
-    Some(Told { id: field("id"), name: field("event"), data })
+    Some(RestEvent { id: field("id"), name: field("event"), data })
 }

@@ -1,4 +1,4 @@
-//! Holds every message of the server against the JSON Schema of the protocol version that was agreed on.
+//! Validates every server message against the JSON Schema of the negotiated protocol version.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -24,18 +24,20 @@ static SCHEMAS: LazyLock<HashMap<Version, Value>> = LazyLock::new(|| {
 type Validators = Mutex<HashMap<(Version, &'static str), Arc<Validator>>>;
 static VALIDATORS: LazyLock<Validators> = LazyLock::new(Mutex::default);
 
-/// Checks the messages of one server. It remembers what was asked, because the answers do not say.
+/// Checks the messages of one server. It remembers the requests, because an answer does not name
+/// its method.
 pub struct Checker {
     version: Version,
-    asked: Mutex<HashMap<String, String>>,
+    methods: Mutex<HashMap<String, String>>,
 }
 
 impl Checker {
     pub fn new(version: Version) -> Self {
-        Self { version, asked: Mutex::default() }
+        Self { version, methods: Mutex::default() }
     }
 
-    /// Remembers a message of ours, if it is one: tests send other things too.
+    /// Remembers a message of the client. Ignores anything else, because tests also send invalid
+    /// input.
     pub fn record_sent(&self, text: &str) {
         match serde_json::from_str(text) {
             Ok(Value::Array(batch)) => batch.iter().for_each(|message| self.record_request(message)),
@@ -46,11 +48,11 @@ impl Checker {
 
     fn record_request(&self, message: &Value) {
         if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
-            self.asked.lock().insert(id.to_string(), method.to_owned());
+            self.methods.lock().insert(id.to_string(), method.to_owned());
         }
     }
 
-    /// Reads what the server sent in one piece, and checks it.
+    /// Reads and checks one message, or one batch, from the server.
     pub fn read(&self, text: &str) -> Message {
         let message = Message::new(text);
         match &message.value {
@@ -74,15 +76,15 @@ impl Checker {
                 if modern_names { "JSONRPCResultResponse" } else { "JSONRPCResponse" },
                 message,
             );
-            let asked = self.asked.lock().get(&message["id"].to_string()).cloned();
-            let asked = asked.unwrap_or_else(|| panic!("an answer to nothing: {message}"));
-            self.assert_valid(self.result_definition(&asked, &message["result"]), &message["result"]);
+            let method = self.methods.lock().get(&message["id"].to_string()).cloned();
+            let method = method.unwrap_or_else(|| panic!("an answer without a request: {message}"));
+            self.assert_valid(self.result_definition(&method, &message["result"]), &message["result"]);
         } else if modern_names {
             self.assert_valid("JSONRPCErrorResponse", message);
         } else if message.get("id").is_some() {
             self.assert_valid("JSONRPCError", message);
         } else {
-            // The older schemas have no word for an error whose request had no readable id.
+            // The older schemas do not define an error whose request has no readable id.
             let mut with_id = message.clone();
             with_id["id"] = json!(0);
             self.assert_valid("JSONRPCError", &with_id);

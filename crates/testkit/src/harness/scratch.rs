@@ -1,4 +1,4 @@
-//! A directory for one test, gone afterwards, and the traces that tools leave in it.
+//! A temporary directory for one test, and the trace files that tools leave in it.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use super::within_timeout;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// A directory that goes with this value.
+/// A directory that is deleted when this value is dropped.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
@@ -23,14 +23,14 @@ impl Scratch {
         self.0.join(name)
     }
 
-    /// Writes a file and says where it is.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }
 
-    /// A name under which `wait_until_cancelled` leaves its traces.
+    /// Returns a name under which `wait_until_cancelled` leaves its trace files.
     pub fn traces(&self, name: &str) -> Traces {
         Traces(self.path(name))
     }
@@ -44,16 +44,16 @@ impl Default for Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left behind is in a directory for temporary files anyway.
+        // Leftovers are in the directory for temporary files anyway.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The traces of one call of `wait_until_cancelled`.
+/// The trace files of one call of `wait_until_cancelled`.
 pub struct Traces(PathBuf);
 
 impl Traces {
-    /// What to call the tool with.
+    /// Returns the arguments to call the tool with.
     pub fn arguments(&self) -> serde_json::Value {
         serde_json::json!({"file": self.0})
     }
@@ -71,7 +71,7 @@ impl Traces {
     }
 }
 
-/// Another process writes the file, and nothing wakes us for that.
+/// Polls, because another process writes the file.
 async fn wait_for_file(path: &Path) {
     while !path.exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -12,7 +12,7 @@ use super::schema::Checker;
 use super::version::Version;
 use super::within_timeout;
 
-/// One server process and the two pipes that lead to it. Clones share them.
+/// One server process and its two pipes. Clones share them.
 #[derive(Clone)]
 pub struct Line {
     inner: Arc<Inner>,
@@ -26,7 +26,7 @@ struct Inner {
 }
 
 impl Line {
-    /// Starts a server. Nothing is said yet; what it says is checked against this version.
+    /// Starts a server without sending anything. Its messages are checked against this version.
     pub fn start(program: &str, arguments: &[&str], version: Version) -> Self {
         let (process, stdin, stdout) = Process::start(program, arguments);
         let stdout = BufReader::new(stdout).lines();
@@ -39,19 +39,19 @@ impl Line {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Sends a line, whatever is in it.
+    /// Sends a line, valid or not.
     pub async fn send(&self, text: &str) {
         self.inner.checker.record_sent(text);
         self.send_bytes(format!("{text}\n").as_bytes()).await;
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub async fn send_bytes(&self, bytes: &[u8]) {
         let mut stdin = self.inner.stdin.lock().await;
         within_timeout("the server to read", stdin.as_mut().unwrap().write_all(bytes)).await.unwrap();
     }
 
-    /// The next message, or nothing once the server has closed its side.
+    /// Returns the next message, or `None` after the server has closed its standard output.
     pub async fn try_next(&self) -> Option<Message> {
         let mut stdout = self.inner.stdout.lock().await;
         let line =
@@ -69,18 +69,18 @@ impl Line {
         self.next().await
     }
 
-    /// Closes our side of standard input.
+    /// Closes the server's standard input.
     pub async fn close_stdin(&self) {
         self.inner.stdin.lock().await.take();
     }
 
-    /// Closes both of our sides, as the end of our process would.
+    /// Closes both pipes, as the end of a client process would.
     pub async fn close_stdio(&self) {
         self.inner.stdin.lock().await.take();
         self.inner.stdout.lock().await.take();
     }
 
-    /// The process, for signals and its end.
+    /// Returns the process, to send signals or wait for its end.
     pub async fn process(&self) -> tokio::sync::MutexGuard<'_, Process> {
         self.inner.process.lock().await
     }

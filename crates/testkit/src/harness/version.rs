@@ -1,4 +1,4 @@
-//! The protocol's versions as a client from outside knows them: by what they are called.
+//! The protocol versions, as a client outside the product knows them: by name.
 
 use std::fmt;
 
@@ -16,14 +16,14 @@ impl Version {
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25];
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
-    /// The newest of each era.
+    /// The newest version of each era.
     pub const NEWEST: [Self; 2] = [Self::V2025_11_25, Self::V2026_07_28];
 
     pub fn as_str(self) -> &'static str {
         self.0
     }
 
-    /// Whether it has metadata on every request instead of a session.
+    /// Whether every request carries metadata instead of belonging to a session.
     pub fn is_modern(self) -> bool {
         self >= Self::V2026_07_28
     }

@@ -1,12 +1,12 @@
-//! Tools that ask whoever calls them: with requests of their own in the legacy era, with `input_required` in the
-//! modern one. What was said comes back as the result.
+//! Tools that ask their caller: with requests of their own in the legacy era, and with
+//! `input_required` in the modern one. The answers come back as the result.
 
 use serde_json::json;
 
 use super::call::structured;
-use super::rpc::{Params, Reply, Server, Way};
+use super::rpc::{Params, Reply, ReplySender, Server};
 
-/// What is asked: a name for it, the method, and the params.
+/// A question: its name, the method, and the params.
 type Question = (&'static str, &'static str, &'static str);
 
 const QUESTIONS: [Question; 3] = [
@@ -25,39 +25,44 @@ const MODEL: &str =
 
 impl Server {
     /// Asks the question that the tool is named for, or all of them.
-    pub(super) async fn ask_tool_questions(&self, tool: &str, params: &Params, way: &Way) -> Reply {
-        let asked = QUESTIONS.into_iter().filter(|(name, ..)| tool == "everything" || tool == *name);
+    pub(super) async fn ask_tool_questions(
+        &self,
+        tool: &str,
+        params: &Params,
+        channel: &ReplySender,
+    ) -> Reply {
+        let questions = QUESTIONS.into_iter().filter(|(name, ..)| tool == "everything" || tool == *name);
         if params.is_modern() {
-            return input_required(tool, asked.collect(), params);
+            return input_required(tool, questions.collect(), params);
         }
-        let mut said = Vec::new();
-        for (name, method, questions) in asked {
-            said.push(format!(r#""{name}":{}"#, self.ask(way, method, questions).await));
+        let mut answers = Vec::new();
+        for (name, method, params) in questions {
+            answers.push(format!(r#""{name}":{}"#, self.ask(channel, method, params).await));
         }
-        answers_reply(&said)
+        answers_reply(&answers)
     }
 }
 
 impl Server {
-    /// Asks outside any call, and keeps what was said.
-    pub(super) async fn ask_unprompted(&self, way: &Way) {
-        let roots = self.ask(way, "roots/list", "{}").await;
-        let elicit = self.ask(way, "elicitation/create", FORM).await;
-        self.told.send_replace(Some(format!(r#"{{"roots":{roots},"elicit":{elicit}}}"#)));
+    /// Asks outside any call, and stores the answers.
+    pub(super) async fn ask_unprompted(&self, channel: &ReplySender) {
+        let roots = self.ask(channel, "roots/list", "{}").await;
+        let elicit = self.ask(channel, "elicitation/create", FORM).await;
+        self.unprompted.send_replace(Some(format!(r#"{{"roots":{roots},"elicit":{elicit}}}"#)));
     }
 
-    /// What was said outside any call, once it was.
+    /// Waits for the answers to the questions outside any call.
     pub(super) async fn unprompted_answers(&self) -> String {
-        let mut told = self.told.subscribe();
-        let said = told.wait_for(Option::is_some).await.ok().and_then(|said| said.clone());
-        said.unwrap_or_default()
+        let mut receiver = self.unprompted.subscribe();
+        let answers = receiver.wait_for(Option::is_some).await.ok().and_then(|answers| answers.clone());
+        answers.unwrap_or_default()
     }
 }
 
-fn input_required(tool: &str, asked: Vec<Question>, params: &Params) -> Reply {
+fn input_required(tool: &str, questions: Vec<Question>, params: &Params) -> Reply {
     let state = format!("asked by {tool}");
     let Some(responses) = &params.input_responses else {
-        let requests = asked
+        let requests = questions
             .iter()
             .map(|(name, method, params)| format!(r#""{name}":{{"method":"{method}","params":{params}}}"#));
         let requests: Vec<_> = requests.collect();
@@ -67,19 +72,19 @@ fn input_required(tool: &str, asked: Vec<Question>, params: &Params) -> Reply {
         ));
     };
     if params.request_state.as_ref() != Some(&state) {
-        return Reply::Error(-32602, "another request state than the one that was given".to_owned());
+        return Reply::Error(-32602, "the request state differs from the one that was sent".to_owned());
     }
-    let mut said = Vec::new();
-    for (name, ..) in asked {
+    let mut answers = Vec::new();
+    for (name, ..) in questions {
         match responses.get(name) {
-            Some(response) => said.push(format!(r#""{name}":{response}"#)),
+            Some(response) => answers.push(format!(r#""{name}":{response}"#)),
             None => return Reply::Error(-32602, format!("no response to {name}")),
         }
     }
-    answers_reply(&said)
+    answers_reply(&answers)
 }
 
-fn answers_reply(said: &[String]) -> Reply {
-    let said = format!("{{{}}}", said.join(","));
-    structured(&said, &said)
+fn answers_reply(answers: &[String]) -> Reply {
+    let answers = format!("{{{}}}", answers.join(","));
+    structured(&answers, &answers)
 }

@@ -1,4 +1,4 @@
-//! What calling a tool of an odd server does.
+//! Tool calls of the misbehaving servers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::offer::long_name;
-use super::rpc::{Params, Reply, Server, Way};
+use super::rpc::{Params, Reply, ReplySender, Server};
 use crate::probe::ODD_RESULT;
 
-/// How long the first of two calls of `out-of-order` waits.
+/// How long `out-of-order` delays the first of two calls.
 const LATE: Duration = Duration::from_millis(200);
 
 impl Server {
-    pub(super) async fn call(&self, params: &Params, way: &Way) -> Reply {
+    pub(super) async fn call(&self, params: &Params, channel: &ReplySender) -> Reply {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         match self.kind() {
             Kind::NeverAnswers => return Reply::Silence,
@@ -41,11 +41,11 @@ impl Server {
             (Kind::OddContent, "hologram") => Reply::Result(HOLOGRAM.to_owned()),
             (Kind::OddContent, "list_tools") => Reply::Result(LIST.to_owned()),
             (Kind::ProgressThenSilence, "silence") => {
-                progress(params, way).await;
+                progress(params, channel).await;
                 Reply::Silence
             }
             (Kind::ProgressThenSilence, "steady") => {
-                progress(params, way).await;
+                progress(params, channel).await;
                 text("done")
             }
             (Kind::ExitsMidCall | Kind::Changes | Kind::Subscribable, "exit") => Reply::Leave(4),
@@ -59,13 +59,15 @@ impl Server {
                 structured(&sessions, &sessions)
             }
             (Kind::Asks, tool @ ("elicit" | "sample" | "roots" | "everything")) => {
-                self.ask_tool_questions(tool, params, way).await
+                self.ask_tool_questions(tool, params, channel).await
             }
             (Kind::Dual, "elicit" | "sample") if params.is_modern() => {
                 let why = json!([{"type": "text", "text": "this server asks in the legacy era only"}]);
                 Reply::Result(json!({"content": why, "isError": true}).to_string())
             }
-            (Kind::Dual, tool @ ("elicit" | "sample")) => self.ask_tool_questions(tool, params, way).await,
+            (Kind::Dual, tool @ ("elicit" | "sample")) => {
+                self.ask_tool_questions(tool, params, channel).await
+            }
             (Kind::Dual, "modern_tool") if params.is_modern() => text("modern"),
             (Kind::Dual, "legacy_tool" | "poll") if !params.is_modern() => text("legacy"),
             (Kind::Asks | Kind::AsksItself, "wait") => {
@@ -73,8 +75,8 @@ impl Server {
                 text("waited")
             }
             (Kind::AsksItself, "told") => {
-                let told = self.unprompted_answers().await;
-                structured(&told, &told)
+                let answers = self.unprompted_answers().await;
+                structured(&answers, &answers)
             }
             (Kind::Changes, tool) if tool == format!("tool_{}", self.seen.starts) => text(tool),
             (Kind::LongName, tool) if tool == long_name() => text("called"),
@@ -90,19 +92,19 @@ impl Server {
     }
 }
 
-/// Content of a type that is not known yet, between content that is.
+/// Content of an unknown type between content of known types.
 const HOLOGRAM: &str = concat!(
     r#"{"content":[{"type":"text","text":"before"},{"type":"hologram","depth":9007199254740993,"data":{"b":1,"a":[]}},"#,
     r#"{"text":"after","x-key":1.0,"type":"text"},{"type":"widget"}]}"#,
 );
 
-/// Statements of a company, latest first.
+/// Financial statements, latest first.
 const STATEMENTS: [&str; 2] = [
     r#"{"revenue":170000000000,"netIncome":33916000000,"operatingIncome":44000000000,"period":"Q2","date":"2024-06-30"}"#,
     r#"{"revenue":165300000000,"netIncome":31000000000,"operatingIncome":42000000000,"period":"Q1","date":"2024-03-31"}"#,
 ];
 
-/// What is found among documents.
+/// The result of a document search.
 const DOCUMENTS: &str = r#"[{"title":"Travel","content":"Book early.","score":0.9,"doc_id":"d1"},{"title":"Leave","content":"Ask first.","score":0.4,"doc_id":"d2"}]"#;
 
 /// A result that looks like a list.
@@ -128,8 +130,8 @@ fn arguments(params: &Params) -> Arguments {
     given.unwrap_or_default()
 }
 
-/// Reports every step, if anybody wants to know.
-async fn progress(params: &Params, way: &Way) {
+/// Reports every step if the caller requested progress.
+async fn progress(params: &Params, channel: &ReplySender) {
     let Arguments { steps, every_ms, .. } = arguments(params);
     for step in 1..=steps {
         tokio::time::sleep(Duration::from_millis(every_ms)).await;
@@ -137,7 +139,8 @@ async fn progress(params: &Params, way: &Way) {
             let params = format!(
                 r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"step {step}"}}"#
             );
-            way.send(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
+            channel
+                .send(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
                 .await;
         }
     }
@@ -148,7 +151,8 @@ fn echo(params: &Params) -> Reply {
     structured(given, given)
 }
 
-/// Written by hand, because what looks at every character takes its time over so many.
+/// Formats the result by hand, because a serializer that escapes every character is slow for this
+/// size.
 fn huge(megabytes: usize) -> Reply {
     let text = "x".repeat(megabytes * 1_000_000);
     Reply::Result(format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#))
@@ -158,7 +162,8 @@ pub(super) fn text(text: &str) -> Reply {
     Reply::Result(json!({"content": [{"type": "text", "text": text}]}).to_string())
 }
 
-/// A result that says the same in words and as JSON, which is text already.
+/// Returns a result with the same value as text and as structured content. `json` is already
+/// serialized.
 pub(super) fn structured(text: &str, json: &str) -> Reply {
     let text = Value::from(text);
     Reply::Result(format!(r#"{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{json}}}"#))

@@ -1,4 +1,5 @@
-//! An odd server over streamable HTTP, with sessions for the legacy era and without for the modern one.
+//! A misbehaving server over streamable HTTP, with sessions in the legacy era and without in the
+//! modern one.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,15 +18,15 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::rpc::{Message, Out, Server, Way, flood};
+use super::rpc::{Message, Out, ReplySender, Server, flood};
 use super::{Eras, Kind};
 
 const QUEUE: usize = 16;
 const SESSION: &str = "mcp-session-id";
-/// How many calls a session of `forgets-session` lives.
+/// The number of calls after which `forgets-session` drops a session.
 const CALLS: u64 = 10;
 
-/// What a stream has in it that is no message.
+/// Stream content that is not a message.
 const NOISE: &str = ": hello\n\nevent: log\ndata: not a message\n\ndata: {\"level\":\"info\"}\n\nid: 7\n\n";
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -41,7 +42,7 @@ pub(super) async fn serve(server: Arc<Server>, announce: impl FnOnce(SocketAddr)
                 let server = Arc::clone(&server);
                 async move { Ok::<_, Infallible>(respond(server, request).await) }
             });
-            // A client that hangs up has nobody to tell.
+            // If the client disconnects, there is nowhere to report that.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -57,7 +58,7 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
     match *request.method() {
         Method::POST => {}
         Method::GET if server.kind() == Kind::Floods => {
-            return events(start(|way| async move { flood(&way, None).await }), None, "");
+            return events(start(|channel| async move { flood(&channel, None).await }), None, "");
         }
         Method::GET if server.kind() == Kind::Dual => {
             let answer = last.and_then(|last| server.seen.take_polled(&last));
@@ -73,7 +74,7 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
     }
     let Ok(body) = request.into_body().collect().await else { return plain(400, "") };
     let Ok(message) = serde_json::from_slice::<Message>(&body.to_bytes()) else {
-        return refuse(400, None, -32700, "no message");
+        return refuse(400, None, -32700, "not a message");
     };
     let params = message.params();
     let refuse = |status, code, why: &str| refuse(status, message.id.as_deref(), code, why);
@@ -81,10 +82,10 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
         method == message.method && (params.name.is_empty() || name.is_some_and(|name| name == params.name));
     let opened = match (server.kind().eras(), params.is_modern(), message.method.as_deref()) {
         (Eras::Modern | Eras::Both, true, _) if !mirrored => {
-            return refuse(400, -32020, "headers say something else");
+            return refuse(400, -32020, "headers do not match the body");
         }
         (Eras::Modern | Eras::Both, true, _) => None,
-        (Eras::Modern, false, _) => return refuse(404, -32601, "this server speaks only 2026-07-28"),
+        (Eras::Modern, false, _) => return refuse(404, -32601, "this server supports only 2026-07-28"),
         (_, _, Some("initialize")) => Some(server.seen.open()),
         (_, _, method) => {
             let Some(session) = session else { return refuse(400, -32000, "no session: initialize first") };
@@ -100,12 +101,12 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
     if let (true, Some(id)) = (polls, &message.id) {
         let content = serde_json::json!([{"type": "text", "text": "polled"}]);
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content}}}}}"#);
-        // Longer than any test: it is answered as soon as its client is back.
+        // Longer than any test. The answer is sent as soon as the client reconnects.
         return fixed_events(format!("id: {}\nretry: 600000\ndata: \n\n", server.seen.keep_polled(answer)));
     }
     let is_request = message.id.is_some() && message.method.is_some();
     let noise = if server.kind() == Kind::Noisy { NOISE } else { "" };
-    let mut running = start(|way| async move { server.handle(message, way).await });
+    let mut running = start(|channel| async move { server.handle(message, channel).await });
     let mut response = match (is_request, running.outgoing.recv().await) {
         (true, Some(Out::Answers(text, status))) if noise.is_empty() => json(status, text),
         (true, Some(first)) => events(running, Some(first), noise),
@@ -117,15 +118,15 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>) -> Response<Bo
     response
 }
 
-/// Work under way, which ends when nobody reads what it says any more.
+/// A running task. It ends when its output is no longer read.
 struct Running {
     outgoing: mpsc::Receiver<Out>,
     _task: AbortOnDropHandle<()>,
 }
 
-fn start<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Way) -> F) -> Running {
+fn start<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(ReplySender) -> F) -> Running {
     let (out, outgoing) = mpsc::channel(QUEUE);
-    let task = AbortOnDropHandle::new(tokio::spawn(work(Way { out, standing: false })));
+    let task = AbortOnDropHandle::new(tokio::spawn(work(ReplySender { out, standing: false })));
     Running { outgoing, _task: task }
 }
 
@@ -148,7 +149,7 @@ fn events(running: Running, first: Option<Out>, noise: &'static str) -> Response
     response
 }
 
-/// A stream that ends after this.
+/// Returns a stream that ends after this text.
 fn fixed_events(text: String) -> Response<Body> {
     let mut response = plain(200, text);
     response

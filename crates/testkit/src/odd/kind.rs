@@ -1,15 +1,16 @@
-//! The odd servers by name.
+//! The misbehaving servers by name.
 
 use std::fmt;
 
 use super::Eras;
 
-/// Which of them. Every one also has the tools `echo` and `requests` (how many requests it has seen).
+/// The fault of a server. Every server also has the tools `echo` and `requests`, which returns the
+/// number of requests so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Lists come in pages of one item.
+    /// Returns lists in pages of one item.
     Pages,
-    /// Unknown keys everywhere, an odd order, numbers that no double can hold.
+    /// Unknown keys everywhere, an unusual order, and numbers that exceed the range of a double.
     UnknownKeys,
     /// A tool with `inputSchema: null`.
     NullSchema,
@@ -19,66 +20,70 @@ pub enum Kind {
     ArrayOutput,
     /// A tool with a name of 200 characters.
     LongName,
-    /// Two tools whose names are the same but for characters that are replaced.
+    /// Two tools whose names differ only in characters that are replaced.
     ClashingNames,
     /// Content of unknown types, and a result with a key `tools`.
     OddContent,
-    /// Every first of two calls is answered after the second.
+    /// Answers the first of every two calls after the second.
     OutOfOrder,
-    /// A tool that reports progress and then nothing more, and one that goes on to an answer.
+    /// One tool that reports progress and then hangs, and one that reports progress and then
+    /// answers.
     ProgressThenSilence,
     /// A tool that ends the process.
     ExitsMidCall,
-    /// Calls are never answered.
+    /// Never answers a call.
     NeverAnswers,
-    /// Nothing at all is ever answered.
+    /// Never answers anything.
     Mute,
-    /// Log lines between the messages.
+    /// Writes log lines between the messages.
     Noisy,
     /// A tool whose result has 50 megabytes.
     Huge,
-    /// Over HTTP, a session is forgotten after ten calls; a new one works.
+    /// Over HTTP, drops a session after ten calls. A new session works.
     ForgetsSession,
-    /// Notifications without end.
+    /// Sends notifications without end.
     Floods,
-    /// Offers another tool after each start.
+    /// Offers a different tool after each start.
     Changes,
-    /// Answers nothing for a while after its start.
+    /// Does not answer for a while after its start.
     SlowStart,
-    /// Says why on standard error and exits with 3.
+    /// Prints the reason to standard error and exits with code 3.
     DiesAtStart,
-    /// Nothing odd, but only the legacy era.
+    /// Correct, but supports only the legacy era.
     LegacyOnly,
-    /// Nothing odd, but only the modern era.
+    /// Correct, but supports only the modern era.
     ModernOnly,
-    /// Tools that ask their caller: a form, a model, the roots.
+    /// Tools that ask their caller for a form, a model response or the roots.
     Asks,
-    /// A tool that tells how many sessions there were and are.
+    /// A tool that returns the number of sessions opened and still open.
     CountsSessions,
-    /// Tools whose results are not what their output schemas say.
+    /// Tools whose results do not match their output schemas.
     WrongOutput,
     /// Definitions and answers with values of the wrong types.
     IllTyped,
-    /// Nothing odd: the financial data of the document about `inspect_tool`.
+    /// Correct: the financial data of the document about `inspect_tool`.
     Financials,
-    /// Nothing odd: the documents of the same.
+    /// Correct: the document search of the same document.
     Documents,
-    /// Names, texts and results that a terminal would obey, or that people would misread.
+    /// Names, texts and results with terminal control sequences or misleading characters.
     Hostile,
-    /// Nothing odd: resources that can be subscribed to, and a tool that tells to which it is just now.
+    /// Correct: resources that support subscriptions, and a tool that returns the current
+    /// subscriptions.
     Subscribable,
-    /// A list of tools in pages of a megabyte, without an end.
+    /// An endless list of tools in pages of one megabyte.
     EndlessPages,
-    /// The same, but only from the second time on that it is listed; it announces the change itself.
+    /// Like `EndlessPages`, but only from the second listing on. The server announces the change
+    /// itself.
     EndlessLater,
-    /// From the second time on that it is listed, it never answers; it announces the change itself.
+    /// Never answers from the second listing on. The server announces the change itself.
     HangsLater,
-    /// Requests to the client, as fast as they are read, up to a number.
+    /// Sends requests to the client as fast as they are read, up to a fixed number.
     FloodsRequests,
-    /// Asks for the roots and for a form as soon as it is connected, outside any call; a tool tells what it was told.
+    /// Asks for the roots and for a form as soon as it is connected, outside any call. A tool
+    /// returns the answers.
     AsksItself,
-    /// Nothing odd: both eras, but not the same in them. It asks, and polls its streams, in the legacy era only, and each
-    /// era has a tool that the other does not have.
+    /// Correct: supports both eras with different behavior. It asks questions and polls its streams
+    /// in the legacy era only, and each era has a tool that the other lacks.
     Dual,
 }
 
@@ -134,7 +139,7 @@ impl Kind {
         }
     }
 
-    /// Whether it offers resources and prompts beside its tools.
+    /// Whether it offers resources and prompts in addition to tools.
     pub(super) fn is_rich(self) -> bool {
         matches!(self, Self::Pages | Self::UnknownKeys | Self::IllTyped | Self::Subscribable)
     }
@@ -142,7 +147,7 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = Self::ALL.iter().find(|(_, kind)| kind == self);
-        f.write_str(found.map_or("odd", |(name, _)| name))
+        let name = Self::ALL.iter().find(|(_, kind)| kind == self);
+        f.write_str(name.map_or("odd", |(name, _)| name))
     }
 }

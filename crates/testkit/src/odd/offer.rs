@@ -1,4 +1,4 @@
-//! What the odd servers say about themselves and offer: definitions as text, so that nothing in them is tidied up.
+//! What the misbehaving servers offer. Definitions are text, so that nothing normalizes them.
 
 use std::sync::atomic::Ordering;
 
@@ -13,8 +13,8 @@ const MODERN: &str = "2026-07-28";
 
 impl Server {
     pub(super) fn initialize_result(&self, params: &Params) -> String {
-        let wanted = params.protocol_version.as_deref().filter(|version| LEGACY.contains(version));
-        let version = wanted.unwrap_or(LEGACY[LEGACY.len() - 1]);
+        let version = params.protocol_version.as_deref().filter(|version| LEGACY.contains(version));
+        let version = version.unwrap_or(LEGACY[LEGACY.len() - 1]);
         let (info, capabilities) = (self.info(), self.capabilities());
         let more = self.unknown_keys();
         format!(
@@ -52,12 +52,12 @@ impl Server {
         capabilities
     }
 
-    /// Keys that nobody knows, at the start of an object.
+    /// Returns unknown keys for the start of an object.
     fn unknown_keys(&self) -> &'static str {
         if self.kind() == Kind::UnknownKeys { r#""x-unknown":{"z":9007199254740993,"a":null},"# } else { "" }
     }
 
-    /// Answers everything but calls.
+    /// Answers every method except calls.
     pub(super) fn answer_other(&self, method: &str, params: &Params) -> Reply {
         match method {
             "tools/list" => self.list_tools(params),
@@ -105,7 +105,7 @@ impl Server {
         (1..=number).map(|number| make(number, self.unknown_keys())).collect()
     }
 
-    /// A list, or its next page.
+    /// Returns a list, or one page of it.
     fn page(&self, key: &str, items: &[String], params: &Params) -> Reply {
         let more = self.unknown_keys();
         if self.kind() != Kind::Pages {
@@ -159,13 +159,13 @@ impl Server {
     }
 }
 
-/// What `dual` offers in either era.
+/// Returns the tools of `dual` in the given era.
 fn dual_tools(is_modern: bool) -> Vec<String> {
     let of_era: &[&str] = if is_modern { &["modern_tool"] } else { &["poll", "legacy_tool"] };
     ["echo", "requests", "elicit", "sample"].iter().chain(of_era).map(|name| tool(name)).collect()
 }
 
-/// A tool of the document about `inspect_tool`, as its server would advertise it.
+/// Returns a tool of the document about `inspect_tool`, as its server would advertise it.
 fn spec_tool(which: &str) -> String {
     let document: Value = serde_json::from_str(include_str!("../../../../tests/data/spec/inspect-tool.json"))
         .unwrap_or_default();
@@ -179,11 +179,12 @@ fn spec_tool(which: &str) -> String {
     tool.to_string()
 }
 
-/// As they stand in JSON: pictures, a script that runs the other way, a turn of direction, and orders to a terminal.
+/// Tool names as JSON text: emoji, a right-to-left script, a direction override, and terminal
+/// control sequences.
 pub(super) const HOSTILE: [&str; 4] =
     ["🔥_party_👩‍👩‍👧", "أداة", r"safe\u202eelif_eteled", r"clear\u001b[2J\u009b31m\u0007screen"];
 
-/// A schema that is an object and nonsense all the same.
+/// A schema that is a JSON object but invalid.
 const BAD: &str =
     r#"{"type":"object","properties":{"a":{"type":"strin"},"b":{"pattern":"("}},"required":"a"}"#;
 
@@ -191,7 +192,7 @@ pub(super) fn long_name() -> String {
     "long_".chars().cycle().take(200).collect()
 }
 
-/// A page of a megabyte, and where the next one is.
+/// Returns a page of one megabyte with the cursor of the next page.
 fn endless(params: &Params) -> Reply {
     let at: u64 = params.cursor.as_deref().and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
     let text = "x".repeat(1_000_000);

@@ -1,4 +1,4 @@
-//! The loop of the odd servers: messages in, messages out, whatever they travel over.
+//! The loop of the misbehaving servers: messages in, messages out, over either transport.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::{Eras, Kind, Options, write_stderr};
 
 pub(super) type Raw = Box<RawValue>;
 
-/// Any message, parsed no further than it takes to know what it is.
+/// A message, parsed only as far as needed to classify it.
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub(super) id: Option<Raw>,
@@ -26,7 +26,7 @@ pub(super) struct Message {
     error: Option<Raw>,
 }
 
-/// What any of the requests may have in it.
+/// The params that any of the requests may have.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Params {
@@ -42,7 +42,7 @@ pub(super) struct Params {
     pub(super) meta: Meta,
 }
 
-/// What a modern client wants to hear of.
+/// The notifications that a modern client subscribes to.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Wanted {
@@ -70,33 +70,34 @@ impl Params {
     }
 }
 
-/// What a server has to say to a request. Results are text, so that nothing of them is tidied up on the way.
+/// The answer of a server to a request. Results are text, so that nothing normalizes them on the
+/// way.
 pub(super) enum Reply {
     Result(String),
     Error(i64, String),
     Silence,
-    /// The process ends.
+    /// The process exits with this code.
     Leave(u8),
 }
 
-/// Something on its way to the client.
+/// A message on its way to the client.
 pub(super) enum Out {
     Says(String),
     Answers(String, u16),
 }
 
-/// How many requests `floods-requests` sends.
+/// The number of requests that `floods-requests` sends.
 const FLOOD: u64 = 20_000;
 
-/// The way back to whoever asked.
-pub(super) struct Way {
+/// The channel back to the client.
+pub(super) struct ReplySender {
     pub(super) out: mpsc::Sender<Out>,
-    /// Whether it is there for everything that is said, and not for one request only.
+    /// Whether the channel carries all messages of the connection instead of those of one request.
     pub(super) standing: bool,
 }
 
-impl Way {
-    /// Whether there is still somebody to say it to.
+impl ReplySender {
+    /// Sends a message. Returns whether the client is still connected.
     pub(super) async fn send(&self, text: String) -> bool {
         self.out.send(Out::Says(text)).await.is_ok()
     }
@@ -106,13 +107,13 @@ pub(super) struct Server {
     pub(super) options: Options,
     pub(super) seen: Seen,
     pub(super) calls: AtomicU64,
-    /// How often its tools were listed from the start.
+    /// How often the tools were listed from the first page.
     pub(super) listed: AtomicU64,
     began: Instant,
     flooding: AtomicBool,
     questions: Mutex<HashMap<String, oneshot::Sender<String>>>,
-    /// What `asks-itself` was told, once it was.
-    pub(super) told: watch::Sender<Option<String>>,
+    /// The answers that `asks-itself` received, once it has them.
+    pub(super) unprompted: watch::Sender<Option<String>>,
     leave: mpsc::Sender<u8>,
 }
 
@@ -126,7 +127,7 @@ impl Server {
             began: Instant::now(),
             flooding: AtomicBool::new(false),
             questions: Mutex::default(),
-            told: watch::Sender::new(None),
+            unprompted: watch::Sender::new(None),
             leave,
         })
     }
@@ -135,13 +136,13 @@ impl Server {
         self.options.kind
     }
 
-    /// Does what one message asks for.
-    pub(super) async fn handle(&self, message: Message, way: Way) {
+    /// Handles one message.
+    pub(super) async fn handle(&self, message: Message, channel: ReplySender) {
         let (Some(method), Some(id)) = (&message.method, &message.id) else {
             self.handle_response(&message);
             let met = message.method.as_deref() == Some("notifications/initialized");
-            if met && self.kind() == Kind::AsksItself && way.standing {
-                self.ask_unprompted(&way).await;
+            if met && self.kind() == Kind::AsksItself && channel.standing {
+                self.ask_unprompted(&channel).await;
             }
             return;
         };
@@ -150,7 +151,7 @@ impl Server {
             tokio::time::sleep_until(self.began + self.options.delay).await;
         }
         let params = message.params();
-        let answer = match self.answer(method, &params, id, &way).await {
+        let answer = match self.answer(method, &params, id, &channel).await {
             Reply::Result(text) => {
                 let text = if params.is_modern() { add_modern_fields(method, &text) } else { text };
                 Out::Answers(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{text}}}"#), 200)
@@ -167,14 +168,14 @@ impl Server {
                 std::future::pending().await
             }
         };
-        let _ = way.out.send(answer).await;
-        let listed = self.kind() == Kind::Floods && method == "tools/list" && way.standing;
+        let _ = channel.out.send(answer).await;
+        let listed = self.kind() == Kind::Floods && method == "tools/list" && channel.standing;
         if listed && !self.flooding.swap(true, Ordering::Relaxed) {
-            flood(&way, None).await;
+            flood(&channel, None).await;
         }
     }
 
-    async fn answer(&self, method: &str, params: &Params, id: &RawValue, way: &Way) -> Reply {
+    async fn answer(&self, method: &str, params: &Params, id: &RawValue, channel: &ReplySender) -> Reply {
         let eras = self.kind().eras();
         match method {
             _ if self.kind() == Kind::Mute => Reply::Silence,
@@ -190,49 +191,49 @@ impl Server {
             }
             "subscriptions/listen" if eras != Eras::Legacy => {
                 self.seen.set_subscriptions(params.notifications.resource_subscriptions.clone());
-                self.listen(id, way).await;
+                self.listen(id, channel).await;
                 Reply::Silence
             }
-            "tools/call" => self.call(params, way).await,
+            "tools/call" => self.call(params, channel).await,
             _ => self.answer_other(method, params),
         }
     }
 
-    async fn listen(&self, id: &RawValue, way: &Way) {
+    async fn listen(&self, id: &RawValue, channel: &ReplySender) {
         let params = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": {"toolsListChanged": true}});
         let notice =
             json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params});
-        let there = way.send(notice.to_string()).await;
+        let there = channel.send(notice.to_string()).await;
         match self.kind() {
-            Kind::Floods if there => flood(way, Some(id)).await,
-            Kind::FloodsRequests if there => flood_requests(way).await,
+            Kind::Floods if there => flood(channel, Some(id)).await,
+            Kind::FloodsRequests if there => flood_requests(channel).await,
             Kind::EndlessLater | Kind::HangsLater if there => {
                 let meta = json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}});
                 let changed =
                     json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": meta});
-                way.send(changed.to_string()).await;
+                channel.send(changed.to_string()).await;
             }
             _ => {}
         }
     }
 
-    /// Asks the client (legacy era) and waits for what it says, result or error.
-    pub(super) async fn ask(&self, way: &Way, method: &str, params: &str) -> String {
+    /// Sends a request to the client (legacy era) and waits for its result or error.
+    pub(super) async fn ask(&self, channel: &ReplySender, method: &str, params: &str) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = format!("\"q{}\"", NEXT.fetch_add(1, Ordering::Relaxed));
-        let (tell, answer) = oneshot::channel();
-        self.questions().insert(id.clone(), tell);
-        way.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
+        let (sender, answer) = oneshot::channel();
+        self.questions().insert(id.clone(), sender);
+        channel.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)).await;
         answer.await.unwrap_or_default()
     }
 
     fn handle_response(&self, message: &Message) {
-        let said = message.result.as_ref().or(message.error.as_ref());
-        if let (Some(id), Some(said)) = (&message.id, said)
-            && let Some(tell) = self.questions().remove(id.get())
+        let response = message.result.as_ref().or(message.error.as_ref());
+        if let (Some(id), Some(response)) = (&message.id, response)
+            && let Some(sender) = self.questions().remove(id.get())
         {
-            // Whoever asked may have gone since.
-            let _ = tell.send(said.get().to_owned());
+            // The task that asked may have ended.
+            let _ = sender.send(response.get().to_owned());
         }
     }
 
@@ -241,8 +242,8 @@ impl Server {
     }
 }
 
-/// Says that the lists changed, and other things that nobody asked about, as fast as they are read.
-pub(super) async fn flood(way: &Way, subscription: Option<&RawValue>) {
+/// Sends list changes and unsolicited notifications as fast as they are read.
+pub(super) async fn flood(channel: &ReplySender, subscription: Option<&RawValue>) {
     let tag = subscription
         .map(|id| format!(r#","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}}}"#));
     let changed = format!(
@@ -256,28 +257,28 @@ pub(super) async fn flood(way: &Way, subscription: Option<&RawValue>) {
             _ if subscription.is_some() => changed.clone(),
             0 => changed.clone(),
             1 => format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"nobody","progress":{number}}}}}"#
+                r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":"unknown","progress":{number}}}}}"#
             ),
             _ => format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":{number}}}}}"#
             ),
         };
-        if !way.send(text).await {
+        if !channel.send(text).await {
             return;
         }
     }
 }
 
-/// Asks for the roots more often than anybody can answer.
-async fn flood_requests(way: &Way) {
+/// Requests the roots more often than a client can answer.
+async fn flood_requests(channel: &ReplySender) {
     for number in 0..FLOOD {
-        if !way.send(format!(r#"{{"jsonrpc":"2.0","id":"f{number}","method":"roots/list"}}"#)).await {
+        if !channel.send(format!(r#"{{"jsonrpc":"2.0","id":"f{number}","method":"roots/list"}}"#)).await {
             return;
         }
     }
 }
 
-/// What the modern era wants in every result, before everything else in it.
+/// Adds the fields that the modern era requires in every result, before all other fields.
 fn add_modern_fields(method: &str, text: &str) -> String {
     if text.contains(r#""resultType""#) {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What a server has seen so far: requests, sessions, starts.
+//! What a server has received so far: requests, sessions, starts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Kind, Options};
 
 pub(super) struct Seen {
-    /// How often a server with this file was started, this time included.
+    /// How often a server with this file was started, including this start.
     pub(super) starts: u64,
     inner: Mutex<Inner>,
     log: Option<PathBuf>,
@@ -19,13 +19,13 @@ pub(super) struct Seen {
 #[derive(Default)]
 struct Inner {
     methods: BTreeMap<String, u64>,
-    /// Sessions over HTTP that are open, and the calls in each.
+    /// Open HTTP sessions and the number of calls in each.
     open: HashMap<String, u64>,
     named: u64,
     opened: u64,
     /// The resources that the client is subscribed to.
     subscribed: BTreeSet<String>,
-    /// Answers that their clients have to come back for, by the event after which they come.
+    /// Answers that clients must poll for, by the id of the event to resume after.
     polled: HashMap<String, String>,
 }
 
@@ -41,13 +41,13 @@ impl Seen {
         *self.inner().methods.entry(method.to_owned()).or_default() += 1;
     }
 
-    /// All requests so far, and by method.
+    /// Returns the number of requests so far, in total and by method.
     pub(super) fn requests(&self) -> (u64, Value) {
         let inner = self.inner();
         (inner.methods.values().sum(), json!(inner.methods))
     }
 
-    /// A legacy client subscribes to a resource, or does not want it any more.
+    /// Adds or removes a subscription of a legacy client.
     pub(super) fn subscribe(&self, uri: &str, wanted: bool) {
         let mut inner = self.inner();
         if wanted {
@@ -57,7 +57,7 @@ impl Seen {
         }
     }
 
-    /// A modern client listens to these from now on.
+    /// Replaces the subscriptions of a modern client.
     pub(super) fn set_subscriptions(&self, uris: Vec<String>) {
         self.inner().subscribed = uris.into_iter().collect();
     }
@@ -69,19 +69,19 @@ impl Seen {
     pub(super) fn count_session(&self) {
         self.inner().opened += 1;
         if let Some(log) = &self.log {
-            // Whoever reads the file sees that a line is missing.
+            // The reader of the file notices a missing line.
             let file = std::fs::OpenOptions::new().append(true).create(true).open(log);
             let _ = file.and_then(|mut file| writeln!(file, "{}", std::process::id()));
         }
     }
 
-    /// How many sessions there were, and how many of those over HTTP are open.
+    /// Returns the number of sessions opened, and of HTTP sessions still open.
     pub(super) fn sessions(&self) -> Value {
         let inner = self.inner();
         json!({"opened": inner.opened, "open": inner.open.len(), "pid": std::process::id()})
     }
 
-    /// Keeps an answer until its client comes back; the id of the event that it comes back with.
+    /// Stores an answer until its client reconnects. Returns the id of the event to resume after.
     pub(super) fn keep_polled(&self, answer: String) -> String {
         let mut inner = self.inner();
         inner.named += 1;
@@ -107,7 +107,7 @@ impl Seen {
         self.inner().open.contains_key(session)
     }
 
-    /// Counts a call in a session.
+    /// Counts a call in a session. Returns the number of calls so far.
     pub(super) fn count_call(&self, session: &str) -> u64 {
         let mut inner = self.inner();
         let calls = inner.open.entry(session.to_owned()).or_default();
@@ -115,7 +115,7 @@ impl Seen {
         *calls
     }
 
-    /// Whether there was such a session to close.
+    /// Closes a session. Returns whether it was open.
     pub(super) fn close(&self, session: &str) -> bool {
         self.inner().open.remove(session).is_some()
     }

@@ -1,4 +1,4 @@
-//! An odd server over its standard streams.
+//! A misbehaving server over its standard streams.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Kind;
-use super::rpc::{Message, Out, Server, Way};
+use super::rpc::{Message, Out, ReplySender, Server};
 
 const QUEUE: usize = 16;
 
@@ -20,8 +20,8 @@ pub(super) async fn serve(server: Arc<Server>) -> io::Result<()> {
         let mut running = JoinSet::new();
         while let Some(line) = lines.next_line().await? {
             let Ok(message) = serde_json::from_str::<Message>(&line) else { continue };
-            let (server, way) = (Arc::clone(&server), Way { out: out.clone(), standing: true });
-            running.spawn(async move { server.handle(message, way).await });
+            let (server, channel) = (Arc::clone(&server), ReplySender { out: out.clone(), standing: true });
+            running.spawn(async move { server.handle(message, channel).await });
         }
         Ok(())
     };
@@ -47,6 +47,6 @@ async fn write(mut outgoing: mpsc::Receiver<Out>, noisy: bool) -> io::Result<()>
     Ok(())
 }
 
-/// No text, no JSON, and JSON that is no message.
+/// Invalid UTF-8, invalid JSON, and JSON that is not a message.
 const NOISE: &[u8] =
     b"INFO \x1b[32msaying something\x1b[0m\n\xff\xfe\n{\"level\":\"info\",\"msg\":\"hm\"}\n[1]\n\"{\n";

@@ -1,10 +1,10 @@
-//! Tools that change what the yard offers, or say that something of it has changed.
+//! Tools that change what the yard offers, or announce a change.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_sdk::{Context, Prompt, Resource, Tool, ToolError, tool};
 
-/// Comes and goes.
+/// The item that is added and removed.
 const GUEST: &str = "guest";
 const GUEST_URI: &str = "probe://guest";
 
@@ -18,14 +18,14 @@ struct Touched {
     uri: String,
 }
 
-/// Says that a resource has changed.
+/// Announces that a resource has changed.
 #[tool]
 async fn touch(params: Touched, ctx: Context) -> Result<(), ToolError> {
     ctx.resource_updated(&params.uri);
     Ok(())
 }
 
-/// Adds a tool, or takes it away again.
+/// Adds a tool, or removes it again.
 #[tool]
 async fn change_tools(ctx: Context) -> Result<(), ToolError> {
     let native = ctx.native();
@@ -37,7 +37,7 @@ async fn change_tools(ctx: Context) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Adds a prompt, or takes it away again.
+/// Adds a prompt, or removes it again.
 #[tool]
 async fn change_prompts(ctx: Context) -> Result<(), ToolError> {
     let native = ctx.native();
@@ -49,7 +49,7 @@ async fn change_prompts(ctx: Context) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Adds a resource, or takes it away again.
+/// Adds a resource, or removes it again.
 #[tool]
 async fn change_resources(ctx: Context) -> Result<(), ToolError> {
     let native = ctx.native();

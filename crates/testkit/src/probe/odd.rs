@@ -1,11 +1,12 @@
-//! Tools whose JSON is unusual: everything of it must arrive as it was written.
+//! Tools whose JSON is unusual and must arrive exactly as written.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_hub::json;
 use toolyard_sdk::{Context, Raw, Tool, ToolError, tool};
 
-/// Unknown keys everywhere, an unusual order and spacing, and numbers that no double can hold.
+/// Unknown keys everywhere, an unusual order and spacing, and numbers that exceed the range of a
+/// double.
 pub const DEFINITION: &str = concat!(
     r#"{"x-first":{"z":1,"a":[ 9007199254740993,18446744073709551616,1e400,1.0 ]},"#,
     r#""inputSchema":{"x-vendor":{"b":1.0,"a":1e400},"$defs":{"big":{"type":"integer","#,
@@ -16,7 +17,7 @@ pub const DEFINITION: &str = concat!(
     r#""_meta":{"com.example/last":{"n":18446744073709551616}},"x-null":null,"x-empty":{}}"#,
 );
 
-/// What calling it gives, just as odd.
+/// The result of the tool, equally unusual.
 pub const RESULT: &str = concat!(
     r#"{"x-first":[1e400, 1.0,{"b":1,"a":2}],"isError":false,"structuredContent":{"z":9007199254740993,"#,
     r#""a":18446744073709551616,"f":1.0,"x":1e400},"content":[{"x-block":{"n":9007199254740993},"#,
@@ -25,12 +26,12 @@ pub const RESULT: &str = concat!(
 );
 
 pub(super) fn tools() -> Vec<Tool> {
-    let odd = |_: Raw, _: Context| async { Ok(json::from_text(RESULT.to_owned())) };
+    let unusual = |_: Raw, _: Context| async { Ok(json::from_text(RESULT.to_owned())) };
     let echo = |arguments: Raw, _: Context| async move {
         Ok(json::from_text(format!(r#"{{"content":[],"structuredContent":{arguments}}}"#)))
     };
     vec![
-        Tool::raw("odd", odd).definition(&json::from_text(DEFINITION.to_owned())),
+        Tool::raw("odd", unusual).definition(&json::from_text(DEFINITION.to_owned())),
         Tool::raw("echo", echo).description("Gives back its arguments."),
         big(),
         crash(),
@@ -51,7 +52,7 @@ async fn big(params: Size) -> Result<String, ToolError> {
 
 /// Panics.
 #[tool]
-#[expect(clippy::panic, reason = "that is what it is for")]
+#[expect(clippy::panic, reason = "the purpose of this tool")]
 async fn crash() -> Result<&'static str, ToolError> {
-    panic!("the probe crashes as asked")
+    panic!("intentional panic of the probe")
 }

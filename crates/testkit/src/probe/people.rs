@@ -1,4 +1,4 @@
-//! Tools that ask whoever called them.
+//! Tools that ask their caller.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

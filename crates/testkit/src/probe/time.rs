@@ -1,4 +1,4 @@
-//! Tools that take their time: until they are cancelled, until a gate opens, or as long as they are told.
+//! Tools that take time: until they are canceled, until a gate opens, or for a given duration.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,11 +27,11 @@ pub(super) fn tools() -> Vec<Tool> {
 
 #[derive(Deserialize, JsonSchema)]
 struct Traces {
-    /// Where to leave traces: `FILE.started` and `FILE.cancelled`.
+    /// Prefix of the trace files: `FILE.started` and `FILE.cancelled`.
     file: PathBuf,
 }
 
-/// Leaves a trace when it begins, and another when nobody waits for it any more. Never answers.
+/// Leaves a trace file when it starts, and another when the call is canceled. Never answers.
 #[tool]
 async fn wait_until_cancelled(params: Traces, ctx: Context) -> Result<(), ToolError> {
     let _trace = CancelledTrace(params.file.with_extension("cancelled"));
@@ -44,7 +44,7 @@ struct CancelledTrace(PathBuf);
 
 impl Drop for CancelledTrace {
     fn drop(&mut self) {
-        // A test that waits for the file says so if it does not come.
+        // A test that waits for the file reports when it is missing.
         let _ = std::fs::write(&self.0, "");
     }
 }
@@ -53,7 +53,7 @@ impl Drop for CancelledTrace {
 struct Pause {
     /// How many milliseconds to take.
     ms: u64,
-    /// Where to leave a trace when it begins: `FILE.started`.
+    /// Prefix of the trace file written at the start: `FILE.started`.
     file: Option<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ struct Flood {
     n: u32,
 }
 
-/// Says a lot, quickly.
+/// Sends many notifications quickly.
 #[tool]
 async fn flood(params: Flood, ctx: Context) -> Result<&'static str, ToolError> {
     for at in 1..=params.n {
@@ -92,7 +92,7 @@ struct Steps {
     n: u32,
 }
 
-/// Gates by name; each lets as many steps through as it was opened for.
+/// Gates by name. Each lets as many steps through as it was opened for.
 #[derive(Default)]
 struct Gates(Mutex<HashMap<String, Arc<Semaphore>>>);
 

@@ -1,4 +1,4 @@
-//! Clients that send what they should not, or do not read.
+//! Clients that send invalid input or never read.
 
 use std::time::{Duration, Instant};
 
@@ -46,11 +46,11 @@ async fn frames_that_are_none_close_the_socket() {
         house.address
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // An opcode that there is not, without a mask, that says it is very long.
+    // An unknown opcode in an unmasked frame that claims to be very long.
     stream.write_all(&[0x0f, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0]).await.unwrap();
-    let mut said = Vec::new();
-    within_timeout("the end", stream.read_to_end(&mut said)).await.unwrap();
-    assert!(said.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&said));
+    let mut received = Vec::new();
+    within_timeout("the end", stream.read_to_end(&mut received)).await.unwrap();
+    assert!(received.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&received));
     assert!(house.owner().await.request("mcp_servers", json!({})).await.is_ok());
 }
 
@@ -60,7 +60,7 @@ async fn a_message_that_is_too_large_is_not_read() {
     let mut socket = house.owner().await;
     let fits = json!({"tool": "echo", "arguments": {"x": "y".repeat(1024 * 1024 - 100)}});
     assert!(socket.request("mcp_call", fits).await.is_ok());
-    // The payload of a call has a limit of its own.
+    // The payload of a call has a separate limit.
     let much = format!(r#"{{"id":"much","subtype":"mcp_servers","x":"{}"}}"#, "y".repeat(1_200_000));
     socket.send_text(&much).await;
     assert_eq!(socket.wait_closed().await, 1009);
@@ -139,17 +139,17 @@ async fn more_requests_than_are_allowed_at_once_are_refused_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_reads_is_dropped_and_costs_nobody_else() {
+async fn a_client_that_never_reads_is_dropped_without_affecting_others() {
     let house = House::new().await;
     let mut witness = house.owner().await;
     let mut mute = house.owner().await;
-    // More than the buffers of two sockets hold, and nobody reads any of it.
+    // More than the buffers of two sockets hold. The client reads none of it.
     for _ in 0..60 {
         mute.send("mcp_call", json!({"tool": "big", "arguments": {"bytes": 900_000}})).await;
     }
     let began = Instant::now();
     let flood = async {
-        // Refusals do not wait for their turn: they add up until it is too much.
+        // Refusals are sent out of turn and accumulate until the limit is reached.
         loop {
             mute.send_text(r#"{"id":"f","subtype":"mcp_nothing_of_the_kind"}"#).await;
             if began.elapsed() > Duration::from_secs(40) {
@@ -160,9 +160,9 @@ async fn a_client_that_never_reads_is_dropped_and_costs_nobody_else() {
     };
     let quick = async {
         while began.elapsed() < Duration::from_secs(15) {
-            let asked = Instant::now();
+            let start = Instant::now();
             witness.request("mcp_servers", json!({})).await.unwrap();
-            assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+            assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
@@ -170,7 +170,7 @@ async fn a_client_that_never_reads_is_dropped_and_costs_nobody_else() {
         () = flood => {}
         () = quick => {}
     }
-    // What it gets to read in the end is not all of it.
+    // The client receives only part of it before the connection is closed.
     assert_ne!(mute.wait_closed().await, 1000);
     assert!(witness.request("mcp_servers", json!({})).await.is_ok());
 }
@@ -185,17 +185,17 @@ async fn sockets_have_a_limit_and_places_come_back() {
     let over = toolyard_testkit::harness::Proof::Header(super::house::OWNER);
     let mut late = toolyard_testkit::harness::Socket::open(&house.address, over, &[]).await.unwrap();
     assert_eq!(late.next().await, Err(1013));
-    // Strangers have places of their own, and fewer.
+    // Unauthenticated clients have a separate, lower limit.
     let mut strangers = Vec::new();
     for _ in 0..64 {
-        let nobody = toolyard_testkit::harness::Proof::Nothing;
-        strangers.push(toolyard_testkit::harness::Socket::open(&house.address, nobody, &[]).await.unwrap());
+        let proof = toolyard_testkit::harness::Proof::Nothing;
+        strangers.push(toolyard_testkit::harness::Socket::open(&house.address, proof, &[]).await.unwrap());
     }
-    let nobody = toolyard_testkit::harness::Proof::Nothing;
-    let mut stranger = toolyard_testkit::harness::Socket::open(&house.address, nobody, &[]).await.unwrap();
+    let proof = toolyard_testkit::harness::Proof::Nothing;
+    let mut stranger = toolyard_testkit::harness::Socket::open(&house.address, proof, &[]).await.unwrap();
     assert_eq!(stranger.next().await, Err(1013));
     sockets.truncate(200);
-    within_timeout("a place", async {
+    within_timeout("a free connection", async {
         loop {
             let mut again = toolyard_testkit::harness::Socket::open(&house.address, over, &[]).await.unwrap();
             if again.next().await.is_ok() {

@@ -1,4 +1,5 @@
-//! Calls over the socket: their questions, their end, and what becomes of them when the client goes away or the yard stops.
+//! Calls over the socket: their questions, how they end, and what happens to them when the client
+//! disconnects or the yard stops.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
@@ -41,20 +42,20 @@ async fn answers_that_make_no_sense_are_refused_and_the_question_stays_open() {
     let mut socket = house.owner().await;
     let call = socket.send("mcp_call", json!({"tool": "ask_twice"})).await;
     let answer = |key: &str, answer: Value| json!({"request": call, "answers": {key: answer}});
-    let asked = |key: &'static str| move |message: &Value| message["questions"][0]["key"] == key;
-    socket.next_matching("the first question", asked("first")).await;
+    let with_key = |key: &'static str| move |message: &Value| message["questions"][0]["key"] == key;
+    socket.next_matching("the first question", with_key("first")).await;
     let ada = json!({"action": "accept", "content": {"name": "Ada"}});
     assert_eq!(socket.request("mcp_answer", answer("third", ada.clone())).await, Err("NOT_FOUND".to_owned()));
     let wrong = socket.request("mcp_answer", answer("first", json!({"action": "perhaps"}))).await;
     assert_eq!(wrong, Err("VALIDATION_ERROR".to_owned()));
-    let nobody = json!({"request": 999, "answers": {"first": ada}});
-    assert_eq!(socket.request("mcp_answer", nobody).await, Err("NOT_FOUND".to_owned()));
+    let unknown_request = json!({"request": 999, "answers": {"first": ada}});
+    assert_eq!(socket.request("mcp_answer", unknown_request).await, Err("NOT_FOUND".to_owned()));
     socket.request("mcp_answer", answer("first", ada.clone())).await.unwrap();
-    socket.next_matching("the second question", asked("second")).await;
+    socket.next_matching("the second question", with_key("second")).await;
     assert_eq!(socket.request("mcp_answer", answer("first", ada)).await, Err("NOT_FOUND".to_owned()));
     socket.request("mcp_answer", answer("second", json!({"action": "decline"}))).await.unwrap();
     assert_eq!(socket.response(call).await["response"]["result"]["content"][0]["text"], "Ada, then declined");
-    // Nobody who cannot answer is asked.
+    // Clients that cannot answer are not question.
     let mute = json!({"tool": "ask", "arguments": {"about": "x"}, "asks": []});
     assert_eq!(socket.request("mcp_call", mute).await, Err("EXECUTION_ERROR".to_owned()));
 }
@@ -69,9 +70,9 @@ async fn a_question_of_an_old_server_reaches_the_socket_whose_call_it_is_about()
         sockets[1].send("mcp_call", json!({"tool": "mcp__asks__elicit"})).await,
     ];
     for (socket, call) in sockets.iter_mut().zip(calls) {
-        let asked = socket.next_matching("the question", |message| message["type"] == "ask").await;
-        assert_eq!(asked["id"], call);
-        let key = asked["questions"][0]["key"].as_str().unwrap();
+        let question = socket.next_matching("the question", |message| message["type"] == "ask").await;
+        assert_eq!(question["id"], call);
+        let key = question["questions"][0]["key"].as_str().unwrap();
         let answers = json!({key: {"action": "decline"}});
         socket.request("mcp_answer", json!({"request": call, "answers": answers})).await.unwrap();
         assert_eq!(socket.response(call).await["type"], "response");
@@ -92,7 +93,7 @@ async fn a_yard_that_stops_lets_calls_finish_and_says_goodbye() {
     let house = House::new().await;
     let (mut busy, mut idle) = (house.owner().await, house.owner().await);
     let call = busy.send("mcp_call", json!({"tool": "slow", "arguments": {"ms": 700}})).await;
-    // Under way before anything stops.
+    // The call is running before anything stops.
     idle.request("mcp_servers", json!({})).await.unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     house.stop.cancel();

@@ -1,4 +1,5 @@
-//! Events: to several sockets at once, again to who was away, and no more than a client can read.
+//! Events: to several sockets, again to a client that reconnects, and no more than a client can
+//! read.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ fn numbers(events: &[Value]) -> Vec<u64> {
     events.iter().filter_map(|event| event["seq"].as_u64()).collect()
 }
 
-/// Reads events until so many calls have ended.
+/// Reads events until this many calls have ended.
 async fn until_ended(socket: &mut toolyard_testkit::harness::Socket, calls: usize) -> Vec<Value> {
     let mut events: Vec<Value> = Vec::new();
     let mut ended = 0;
@@ -61,7 +62,7 @@ async fn who_was_away_is_told_what_was_missed_once() {
     let seqs = numbers(&after);
     assert_eq!(seqs, (last + 1..=last + seqs.len() as u64).collect::<Vec<_>>());
     assert_eq!(after.len(), 4 + 5);
-    // What was before the yard started, or will be, nobody knows.
+    // Events from before the yard started and from the future are unknown.
     for after in [1, last + 1_000_000] {
         let subscribed = socket.request("subscribe", json!({"events": CALLS, "after": after})).await.unwrap();
         assert_eq!(subscribed["missed"], true);
@@ -76,7 +77,7 @@ async fn five_thousand_events_a_second_are_told_or_accounted_for() {
         socket.request("subscribe", json!({"events": ["call_progress", "call_ended"]})).await.unwrap();
     let before = began["seq"].as_u64().unwrap();
     let start = Instant::now();
-    // Ten calls at once, each with fifty reports, ten times a second, for three seconds.
+    // Ten concurrent calls with fifty reports each, ten times a second, for three seconds.
     let yard = Arc::clone(&house.yard);
     let flooding = tokio::spawn(async move {
         for _ in 0..30 {
@@ -87,29 +88,33 @@ async fn five_thousand_events_a_second_are_told_or_accounted_for() {
         }
         start.elapsed()
     });
-    let (told, left_out, last) = {
-        let (mut told, mut left_out, mut last) = (0_u64, 0_u64, before);
-        // Fifty reports and the end of each of 300 calls; their beginnings have numbers, but are not wanted.
-        while told + left_out < 300 * 51 {
+    let (delivered, left_out, last) = {
+        let (mut delivered, mut left_out, mut last) = (0_u64, 0_u64, before);
+        // Fifty reports and the end of each of 300 calls. Their starts also have sequence numbers,
+        // but the client did not subscribe to them.
+        while delivered + left_out < 300 * 51 {
             let event = socket.next_unchecked().await;
             let seq = event["seq"].as_u64().unwrap();
             assert!(seq >= last, "{seq} after {last}");
             last = seq;
             match event["event"].as_str() {
                 Some("lagged") => left_out += event["missed"].as_u64().unwrap(),
-                _ => told += 1,
+                _ => delivered += 1,
             }
         }
-        (told, left_out, last)
+        (delivered, left_out, last)
     };
     let flooded = flooding.await.unwrap();
-    println!("{told} told, {left_out} left out; made in {flooded:?}, read in {:?}", start.elapsed());
+    println!(
+        "{delivered} delivered, {left_out} left out; made in {flooded:?}, read in {:?}",
+        start.elapsed()
+    );
     assert!(last - before <= 300 * 52);
-    // How many are told depends on how fast this reads; nothing is left waiting.
-    assert!(told > 300 && start.elapsed() < flooded + Duration::from_secs(30), "{told}");
-    let asked = Instant::now();
+    // How many are delivered depends on how fast the test reads. None remain queued.
+    assert!(delivered > 300 && start.elapsed() < flooded + Duration::from_secs(30), "{delivered}");
+    let asked_at = Instant::now();
     socket.request("mcp_servers", json!({})).await.unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    assert!(asked_at.elapsed() < Duration::from_secs(20), "{:?}", asked_at.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,26 +124,26 @@ async fn events_that_come_faster_than_they_are_read_are_left_out_and_counted() {
     let began = socket.request("subscribe", json!({"events": ["call_started"]})).await.unwrap();
     let before = began["seq"].as_u64().unwrap();
     overrun(&house).await;
-    let (mut told, mut missed, mut last) = (0_u64, 0_u64, before);
-    while missed == 0 || told + missed < 5_000 {
+    let (mut delivered, mut missed, mut last) = (0_u64, 0_u64, before);
+    while missed == 0 || delivered + missed < 5_000 {
         let event = socket.next_unchecked().await;
         let seq = event["seq"].as_u64().unwrap();
         assert!(seq >= last, "{seq} after {last}");
         last = seq;
         match event["event"].as_str() {
             Some("lagged") => missed += event["missed"].as_u64().unwrap(),
-            _ => told += 1,
+            _ => delivered += 1,
         }
     }
-    println!("{told} told, {missed} left out");
-    assert!(missed > 0 && told > 100, "{missed} {told}");
-    // The socket is as good as before.
+    println!("{delivered} delivered, {missed} left out");
+    assert!(missed > 0 && delivered > 100, "{missed} {delivered}");
+    // The socket still works.
     called_in(&house, "later").await;
     let later = socket.next_matching("the call", |event| event["call"]["sessionId"] == "later").await;
     assert_eq!(later["event"], "call_started");
 }
 
-/// Far more than two sockets and a megabyte hold, while nobody reads.
+/// Sends far more than two sockets and a megabyte hold, while the client does not read.
 pub(super) async fn overrun(house: &House) {
     let session = "x".repeat(4_000);
     for _ in 0..100 {

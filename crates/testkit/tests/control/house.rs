@@ -1,4 +1,4 @@
-//! A yard with the probe and, where wanted, odd servers, served on a free port.
+//! A yard with the probe and, on request, misbehaving servers, served on a free port.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct House {
 
 impl House {
     pub(super) async fn new() -> Self {
-        // Thousands of calls are made at once here; rates have tests of their own.
+        // These tests make thousands of concurrent calls. Other tests cover the rate limits.
         let limits = toolyard_hub::YardLimits { rate: None, ..toolyard_hub::YardLimits::default() };
         let yard = Yard::new(toolyard_hub::YardSettings { limits, ..toolyard_hub::YardSettings::default() });
         yard.add(probe::source());
@@ -65,7 +65,7 @@ impl House {
         Self { address, yard, keyring, log, stop, serving, upstreams: Vec::new() }
     }
 
-    /// Starts an odd server and waits until it is there.
+    /// Starts a misbehaving server and waits until it is ready.
     pub(super) async fn add(&mut self, name: &str, kind: &str) {
         let script = r#"echo "$2 starts" >&2; exec "$1" "$2" stdio"#;
         let args = ["-c", script, "sh", ODD, kind].map(str::to_owned).to_vec();
@@ -98,7 +98,7 @@ impl House {
         .await;
     }
 
-    /// A socket of who may do everything.
+    /// Opens a socket with all permissions.
     pub(super) async fn owner(&self) -> Socket {
         Socket::connect(&self.address, OWNER).await
     }
@@ -118,11 +118,11 @@ impl House {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Pieces {
-    /// How many.
+    /// How many chunks to send.
     n: u32,
 }
 
-/// A tool whose result comes in pieces.
+/// A tool that sends its result in chunks.
 fn extra() -> Arc<dyn toolyard_hub::Source> {
     let pieces = |params: Pieces, ctx: toolyard_sdk::Context| async move {
         let stream = ctx.stream();
@@ -135,7 +135,7 @@ fn extra() -> Arc<dyn toolyard_hub::Source> {
     toolyard_sdk::NativeSource::new("extra").tools([toolyard_sdk::Tool::new("pieces", pieces)]).into_source()
 }
 
-/// Somebody who may do everything, somebody who may do nothing special, and somebody who may only look.
+/// Returns a token with all permissions, one without any, and one that may only observe.
 pub(super) fn tokens() -> Vec<BearerToken> {
     let ada = Principal::new("ada", Permissions::Only(Default::default()));
     let watcher = Principal::new("watcher", Permissions::Only(["observe".to_owned()].into()));
@@ -146,7 +146,7 @@ pub(super) fn tokens() -> Vec<BearerToken> {
     ]
 }
 
-/// The same with ada's token good for this long only.
+/// Returns the same tokens, with ada's expiring after this duration.
 pub(super) fn tokens_expiring(after: Duration) -> Vec<BearerToken> {
     let mut tokens = tokens();
     tokens[1] = tokens[1].clone().with_expiry(Timestamp(SystemTime::now() + after));

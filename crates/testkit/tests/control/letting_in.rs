@@ -1,4 +1,4 @@
-//! Who is let in, how they prove it, and for how long.
+//! Authentication: who may connect, how they prove it, and for how long.
 
 use std::time::Duration;
 
@@ -41,11 +41,11 @@ async fn a_wrong_token_is_told_so() {
         socket.send("hello", json!({"token": token})).await;
         assert_eq!(socket.wait_closed().await, 4401);
     }
-    // A subprotocol that is no base64url is one that nobody knows.
+    // A subprotocol that is not valid base64url is unknown.
     let headers = [("sec-websocket-protocol", "toolyard.control.v1, toolyard.token.!!!")];
     let mut socket = Socket::open(&house.address, Proof::Nothing, &headers).await.unwrap();
     assert_eq!(socket.wait_closed().await, 4401);
-    // Nothing is said to who does not say who it is.
+    // The server sends nothing to a client that does not authenticate.
     for text in [r#"{"id":1,"subtype":"mcp_servers"}"#, r#"{"id":1,"subtype":"hello"}"#] {
         let mut socket = Socket::open(&house.address, Proof::Nothing, &[]).await.unwrap();
         socket.send_text(text).await;
@@ -84,7 +84,8 @@ async fn a_request_that_wants_no_socket_is_told_what_this_is() {
     let mut answer = String::new();
     within_timeout("the answer", stream.read_to_string(&mut answer)).await.unwrap();
     assert!(
-        answer.starts_with("HTTP/1.1 426 ") && answer.contains("this address is a WebSocket"),
+        answer.starts_with("HTTP/1.1 426 ")
+            && answer.contains("this endpoint accepts only WebSocket connections"),
         "{answer}"
     );
 }
@@ -98,7 +99,7 @@ async fn a_token_that_expires_ends_the_socket_and_its_calls() {
     ada.send("mcp_call", json!({"tool": "slow", "arguments": {"ms": 60_000}})).await;
     assert_eq!(ada.wait_closed().await, 4401);
     assert_eq!(owner.event("call_ended").await["call"]["status"], "cancelled");
-    // One that is taken from the configuration is no better.
+    // The same applies to a token that is removed from the configuration.
     house.keyring.replace(BearerCredentials { tokens: tokens().split_off(1), jwt: None });
     assert_eq!(owner.wait_closed().await, 4401);
 }

@@ -1,4 +1,5 @@
-//! The lists: in the structure that they must have, with what servers advertised byte for byte, and for whom they are.
+//! The lists: their structure, definitions byte for byte as the servers advertised them, and who
+//! may see them.
 
 use serde_json::{Value, json};
 use toolyard_testkit::probe::{ODD_DEFINITION, ODD_RESULT};
@@ -22,15 +23,16 @@ async fn the_whole_list_has_the_structure_that_assistants_know() {
     assert_eq!(list["resources"]["probe"][0]["uri"], "probe://note");
     let paged = list["resources"]["pages"].as_array().unwrap().len();
     assert_eq!((paged, list["resource_templates"]["pages"].as_array().unwrap().len()), (3, 2));
-    // A tool without a usable schema must not break whoever reads the list; what it said is kept beside.
+    // A tool without a usable schema must not break readers of the list. Its original definition is
+    // kept in `definition`.
     assert_eq!(list["tools"]["mcp__nulls__null_schema"]["inputSchema"], json!({"type": "object"}));
     let tools = socket.request("mcp_tools", json!({"server_name": "nulls"})).await.unwrap();
     assert_eq!((&tools["serverName"], &tools["count"]), (&json!("nulls"), &json!(3)));
     let keys_of_all: Vec<_> = keys(&tools);
     assert_eq!(keys_of_all, ["serverName", "tools", "count"]);
-    let odd = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "null_schema").unwrap();
+    let entry = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "null_schema").unwrap();
     assert_eq!(
-        (&odd["inputSchema"], &odd["definition"]["inputSchema"]),
+        (&entry["inputSchema"], &entry["definition"]["inputSchema"]),
         (&json!({"type": "object"}), &Value::Null)
     );
     house.end().await;
@@ -50,7 +52,7 @@ async fn what_a_server_advertised_or_answered_comes_byte_for_byte() {
     let call = socket.send("mcp_call", json!({"tool": "odd"})).await;
     socket.response(call).await;
     assert!(socket.text.ends_with(&format!(r#""result":{ODD_RESULT}}}}}"#)), "{}", socket.text);
-    // Arguments too: the tool gives them back.
+    // Arguments too: the tool returns them.
     let arguments = r#"{"z":18446744073709551616,"a" : 1.0,"b":{"y":9007199254740993,"x":null}}"#;
     socket
         .send_text(&format!(r#"{{"id":"e","subtype":"mcp_call","tool":"echo","arguments":{arguments}}}"#))
@@ -70,7 +72,8 @@ async fn ten_thousand_tools_are_listed_in_good_time_to_several_at_once() {
     house.yard.add(toolyard_sdk::NativeSource::new("many").tools(tools).into_source());
     let mut sockets = [house.owner().await, house.owner().await];
     for socket in &mut sockets {
-        // Both before either is answered: what waits for the one must not cost the other.
+        // All requests are sent before any is answered. A slow answer must not delay the other
+        // socket.
         socket.send("mcp_list", json!({})).await;
         socket.send("mcp_tools", json!({})).await;
         socket.send("subscribe", json!({"events": ["changed"]})).await;
@@ -86,7 +89,7 @@ async fn ten_thousand_tools_are_listed_in_good_time_to_several_at_once() {
 }
 
 #[tokio::test]
-async fn nobody_is_shown_or_told_what_is_not_theirs() {
+async fn lists_and_events_contain_only_what_the_caller_may_see() {
     let mut house = House::new().await;
     house.add("pages", "pages").await;
     let (mut ada, mut owner) = (house.ada().await, house.owner().await);
@@ -114,13 +117,13 @@ async fn nobody_is_shown_or_told_what_is_not_theirs() {
         (&call["principal"], &call["sessionId"], &call["front"]),
         (&json!("ada"), &json!("ada's"), &json!("control"))
     );
-    let heard: Vec<Value> = ada.take_unclaimed();
+    let events: Vec<Value> = ada.take_unclaimed();
     assert!(
-        heard.iter().all(|event| event["call"].is_null() || event["call"]["principal"] == "ada"),
-        "{heard:?}"
+        events.iter().all(|event| event["call"].is_null() || event["call"]["principal"] == "ada"),
+        "{events:?}"
     );
-    assert_eq!(heard.iter().filter(|event| event["event"] == "call_progress").count(), 2);
-    // The owner hears both, and sees both afterwards; ada sees her own.
+    assert_eq!(events.iter().filter(|event| event["event"] == "call_progress").count(), 2);
+    // The owner receives both and sees both in the history. Ada sees only her own.
     owner
         .next_matching("ada's call", |event| {
             event["event"] == "call_ended" && event["call"]["principal"] == "ada"
@@ -142,7 +145,7 @@ async fn a_schema_that_cannot_be_compiled_is_told_with_its_tool() {
     let problem = bad["schemaProblem"].as_str().unwrap();
     assert!(!problem.is_empty(), "{bad}");
     assert_eq!(bad.get("outputSchemaProblem"), None);
-    // The rest is what the list says, and a tool whose schemas are fine has no problem.
+    // The rest matches the list, and a tool with valid schemas has no problem.
     let listed = socket.request("mcp_tools", json!({"server_name": "bad"})).await.unwrap()["tools"].clone();
     let listed = listed.as_array().unwrap().iter().find(|tool| tool["name"] == "bad_schema").unwrap().clone();
     let mut without = bad.clone();

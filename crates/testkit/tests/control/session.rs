@@ -1,4 +1,4 @@
-//! One long session in which everything that can be said is said, and every message is held against the schema.
+//! One long session that uses every message. Each is validated against the schema.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use super::house::House;
 const EVENTS: [&str; 8] =
     ["server", "changed", "resource", "call_started", "call_progress", "call_ended", "log", "stderr"];
 
-/// A source that wants to know who we are.
+/// A source that requires authorization.
 struct Locked(SourceName);
 
 impl Source for Locked {
@@ -77,13 +77,14 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
     let prompts = socket.request("mcp_prompts", json!({})).await.unwrap();
     assert_eq!(prompts["prompts"][0]["fullName"], "greet");
 
-    // Calls: one with progress and a log, one that asks, one that is cancelled, one that fails, one that is unknown.
+    // Calls: one with progress and a log, one that asks, one that is canceled, one that fails, and
+    // one that is unknown.
     let flood = socket.send("mcp_call", json!({"tool": "flood", "arguments": {"n": 3}})).await;
     let end = socket.response(flood).await;
     assert_eq!(end["response"]["result"]["content"][0]["text"], "dry again");
     let ask = socket.send("mcp_call", json!({"tool": "ask", "arguments": {"about": "lunch"}})).await;
-    let asked = socket.next_matching("the question", |message| message["type"] == "ask").await;
-    assert_eq!((&asked["id"], &asked["questions"][0]["kind"]), (&json!(ask), &json!("elicit_form")));
+    let question = socket.next_matching("the question", |message| message["type"] == "ask").await;
+    assert_eq!((&question["id"], &question["questions"][0]["kind"]), (&json!(ask), &json!("elicit_form")));
     let answers = json!({"name": {"action": "accept", "content": {"name": "Ada"}}});
     assert_eq!(
         socket.request("mcp_answer", json!({"request": ask, "answers": answers})).await,
@@ -103,7 +104,7 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
     let streamed = socket.send("mcp_call", json!({"tool": "pieces", "arguments": {"n": 2}})).await;
     assert_eq!(socket.response(streamed).await["response"]["result"]["content"][0]["text"], "2 pieces");
 
-    // What is no tool.
+    // Targets other than tools.
     let read = socket.request("mcp_read", json!({"uri": "probe://note"})).await.unwrap();
     assert_eq!(read["result"]["contents"][0]["text"], "what the note says");
     let gone = socket.request("mcp_read", json!({"uri": "probe://note", "server_name": "pages"})).await;
@@ -114,7 +115,7 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
         json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "x", "value": "y"}});
     assert!(socket.request("mcp_complete", words).await.is_ok());
 
-    // What happened.
+    // History.
     let calls = socket.request("mcp_history", json!({"limit": 2})).await.unwrap();
     assert_eq!(calls["calls"].as_array().unwrap().len(), 2);
     let more = json!({"limit": 500, "cursor": calls["nextCursor"]});
@@ -137,7 +138,7 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
         .as_array()
         .unwrap()
         .iter()
-        .find(|said| said["text"].as_str().unwrap().contains("taped"));
+        .find(|message| message["text"].as_str().unwrap().contains("taped"));
     assert_eq!(call.unwrap()["direction"], "to_server");
     let after = taped["messages"].as_array().unwrap().last().unwrap()["seq"].clone();
     let rest =
@@ -171,7 +172,7 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
     let (state, auth) = (&locked["state"], &locked["auth"]);
     assert_eq!((state, auth), (&json!("needs_authorization"), &json!("not_logged_in")));
 
-    // What else is told.
+    // Other events.
     socket.request("mcp_call", json!({"tool": "touch", "arguments": {"uri": "probe://note"}})).await.unwrap();
     assert_eq!(socket.event("resource").await["uri"], "probe://note");
     socket.take_unclaimed();
@@ -193,7 +194,7 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
     assert_eq!(left["subscribed"], json!(EVENTS[..6]));
     assert_eq!(socket.request("unsubscribe", json!({})).await.unwrap()["subscribed"], json!([]));
 
-    // What comes faster than it is read.
+    // Events that arrive faster than the client reads.
     socket.take_unclaimed();
     socket.request("subscribe", json!({"events": ["call_started"]})).await.unwrap();
     overrun(&house).await;
@@ -201,9 +202,9 @@ async fn everything_that_can_be_said_is_said_as_the_schema_says() {
 
     let (seen, known) = (std::mem::take(&mut socket.seen), every_server_message());
     let missing: Vec<_> = known.difference(&seen).collect();
-    assert!(missing.is_empty(), "never said: {missing:?}");
+    assert!(missing.is_empty(), "never received: {missing:?}");
     house.until("pages", SourceState::Ready).await;
-    // What is still to be read is in the way of the close frame.
+    // Unread messages are queued before the close frame.
     let ((), code) = tokio::join!(house.end(), socket.wait_closed());
     assert_eq!(code, 1001);
 }

@@ -1,4 +1,4 @@
-//! What strangers send. Each gets its documented answer, and the server goes on.
+//! Invalid and hostile requests. Each gets its documented answer, and the server keeps running.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ async fn send(server: &Server, body: &[u8]) -> Answer {
     server.request("POST", SAY, &[("content-type", "application/json")], body).await.read_body().await
 }
 
-/// Sends bytes as they are and reads what comes back until the server hangs up, or says no more.
+/// Sends bytes unchanged and reads the answer until the server closes the connection or stops
+/// sending.
 async fn raw(server: &Server, bytes: &[u8]) -> String {
     let mut stream = server.connect().await;
     stream.write_all(bytes).await.unwrap();
@@ -88,7 +89,7 @@ async fn a_key_that_is_there_twice_is_refused_wherever_it_is() {
     ] {
         let answer = send(&server, body.as_bytes()).await;
         assert_eq!(answer.refusal(), invalid(), "{body}");
-        assert!(answer.text.contains("is there twice"), "{answer:?}");
+        assert!(answer.text.contains("duplicate key"), "{answer:?}");
     }
 }
 
@@ -194,7 +195,7 @@ async fn names_lead_nowhere_but_to_tools() {
     let long = "x".repeat(20_000);
     let answer = server.get(&format!("/mcp/tools/{long}")).await;
     assert_eq!(answer.refusal().0, 404);
-    assert!(answer.text.len() < 2_000, "a long name is not repeated");
+    assert!(answer.text.len() < 2_000, "a long name is repeated");
 }
 
 #[tokio::test]

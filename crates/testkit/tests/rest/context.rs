@@ -1,4 +1,4 @@
-//! What is said about the occasion of a call.
+//! The context of a call: version, client and metadata.
 
 use std::time::{Duration, Instant};
 
@@ -55,19 +55,19 @@ async fn the_body_must_not_name_another_tool() {
 #[tokio::test]
 async fn a_version_can_be_asked_for_and_an_old_one_says_that_it_is_deprecated() {
     let server = workbench(&[]).await;
-    let asked = async |version: serde_json::Value| {
+    let execute = async |version: serde_json::Value| {
         let body = json!({"params": {}, "context": {"version": version}});
         server.post("/mcp/tools/versioned_tool/execute", &body).await
     };
     for newest in [json!(null), json!("2.1.0")] {
-        let answer = asked(newest).await;
+        let answer = execute(newest).await;
         assert_eq!((&answer.json()["result"], answer.header("deprecation")), (&json!("2.1.0"), None));
     }
-    let old = asked(json!("1.0.0")).await;
+    let old = execute(json!("1.0.0")).await;
     assert_eq!(old.json()["result"], "1.0.0");
     let headers = (old.header("deprecation"), old.header("x-tool-successor-version"));
     assert_eq!(headers, (Some("true"), Some("2.1.0")));
-    let absent = asked(json!("3.0.0")).await;
+    let absent = execute(json!("3.0.0")).await;
     assert_eq!(absent.refusal(), (404, "TOOL_NOT_FOUND".to_owned()));
-    assert_eq!(asked(json!("")).await.refusal(), (400, "VALIDATION_ERROR".to_owned()));
+    assert_eq!(execute(json!("")).await.refusal(), (400, "VALIDATION_ERROR".to_owned()));
 }

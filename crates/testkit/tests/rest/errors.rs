@@ -1,4 +1,4 @@
-//! Each code of the table, by a situation that really leads to it.
+//! Every code of the error table, each triggered by a real situation.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Scratch, within_timeout};
@@ -14,10 +14,10 @@ async fn a_tool_that_does_not_exist() {
     let server = workbench(&[]).await;
     let answer = server.execute("analyse_code", json!({})).await;
     assert_eq!(answer.refusal(), (404, code("TOOL_NOT_FOUND")));
-    assert_eq!(answer.json()["error"]["details"], json!({"suggestion": "did you mean analyze_code?"}));
+    assert_eq!(answer.json()["error"]["details"], json!({"suggestion": "did you mean `analyze_code`?"}));
     let answer = server.get("/mcp/tools/analyse_code").await;
     assert_eq!(answer.refusal(), (404, code("TOOL_NOT_FOUND")));
-    assert_eq!(answer.json()["error"]["details"], json!({"suggestion": "did you mean analyze_code?"}));
+    assert_eq!(answer.json()["error"]["details"], json!({"suggestion": "did you mean `analyze_code`?"}));
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ async fn a_method_that_is_not_for_the_address() {
         assert_eq!(answer.refusal(), (405, code("METHOD_NOT_ALLOWED")), "{method} {path}");
         assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
     }
-    // The MCP endpoint is none of our business.
+    // The REST front does not handle the MCP endpoint.
     assert_eq!(server.request("PUT", "/mcp", &[], b"").await.status, 405);
 }
 
@@ -145,7 +145,7 @@ async fn a_server_that_dies_and_one_that_never_came() {
     .await;
     let lost = server.execute("mcp__exits-mid-call__exit", json!({})).await;
     assert_eq!(lost.refusal(), (502, code("EXECUTION_ERROR")));
-    // Until it is back, the same tool says why it cannot be used.
+    // Until the server is back, the same tool reports why it cannot be called.
     let gone = server.execute("mcp__exits-mid-call__echo", json!({})).await;
     assert_eq!(gone.refusal(), (502, code("EXECUTION_ERROR")));
     assert!(gone.json()["error"]["message"].as_str().unwrap().contains("exits-mid-call"), "{gone:?}");

@@ -1,4 +1,4 @@
-//! Recent executions: whose they are, and who may see and stop them.
+//! Recent executions: who owns them, and who may see and stop them.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Answer, Scratch, Server, Signal};
@@ -40,7 +40,7 @@ async fn what_is_over_can_be_asked_for() {
     );
     let full = server.get(&format!("{path}?content=full")).await.json();
     assert_eq!(full["response"]["content"].as_array().unwrap().len(), 5);
-    // What is over is not cancelled any more, and asking for it does no harm.
+    // A finished execution cannot be canceled. Requesting it is harmless.
     let late = server.request("DELETE", &path, &[], b"").await.read_body().await;
     assert_eq!((late.status, &late.json()["state"]), (200, &json!("succeeded")));
 }
@@ -77,11 +77,11 @@ async fn others_executions_are_for_who_may_observe_and_stopping_them_for_who_may
         assert_eq!(own["executions"][0].get("principal"), None);
         let path = format!("/mcp/executions/{id}");
         let stop = async |secret: &str| ask(&server, "DELETE", &path, secret, &json!(null)).await;
-        // Bob is not even told that there is one.
+        // Bob does not learn that the execution exists.
         assert_eq!(get(&server, "/mcp/executions", "b").await.json(), json!({"executions": []}));
         assert_eq!(get(&server, &path, "b").await.refusal(), (404, "NOT_FOUND".to_owned()));
         assert_eq!(stop("b").await.refusal(), (404, "NOT_FOUND".to_owned()));
-        // Eve sees it, and who made it, and may not stop it.
+        // Eve sees it and who started it, but may not stop it.
         assert_eq!(get(&server, &path, "e").await.json()["principal"], "ada");
         assert_eq!(stop("e").await.refusal(), (403, "PERMISSION_ERROR".to_owned()));
         assert!(!traces.is_cancelled());

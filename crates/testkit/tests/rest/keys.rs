@@ -1,4 +1,4 @@
-//! Calls that are safe to repeat.
+//! Idempotency keys: calls that are safe to repeat.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Answer, Scratch, Server};
@@ -22,7 +22,7 @@ async fn the_same_key_gives_the_first_outcome_and_runs_once() {
         (first.header("idempotency-replayed"), second.header("idempotency-replayed")),
         (None, Some("true"))
     );
-    // In the body it means the same.
+    // The key in the body means the same.
     let body = json!({"params": params, "context": {"idempotencyKey": "k"}});
     assert_eq!(server.post(COUNT, &body).await.text, first.text);
     assert_eq!(count(&server, "other", json!({"name": "a"})).await.json()["result"], 2);
@@ -93,9 +93,9 @@ async fn a_lost_connection_does_not_cost_the_outcome() {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
         };
-        // The connection goes with the request that is dropped here.
+        // Dropping the request closes its connection.
         tokio::select! {
-            _ = asking => panic!("it was answered too early"),
+            _ = asking => panic!("answered too early"),
             () = started => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Lists of tools: who sees what, filters, pages, tags, and names in addresses.
+//! Lists of tools: visibility, filters, pages, entity tags, and names in URLs.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Answer;
@@ -22,7 +22,7 @@ async fn filters_narrow_the_list() {
     assert_eq!(list("q=QUALITY+patterns").await, ["analyze_code"]);
     assert_eq!(list("q=echo&server=legacy-only").await, ["mcp__legacy-only__echo"]);
     assert_eq!(list("q=%25").await, Vec::<String>::new());
-    assert_eq!(list("server=nobody").await, Vec::<String>::new());
+    assert_eq!(list("server=unknown").await, Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn pages_make_up_the_whole_list() {
         }
     }
     assert_eq!(paged, all);
-    let stale = server.get("/mcp/tools?cursor=after.nobody").await;
+    let stale = server.get("/mcp/tools?cursor=after.unknown").await;
     assert_eq!(stale.refusal(), (409, "VALIDATION_ERROR".to_owned()));
     let long = format!("/mcp/tools?q={}", "e+".repeat(101));
     assert_eq!(server.get(&long).await.refusal(), (400, "VALIDATION_ERROR".to_owned()));
@@ -103,13 +103,13 @@ async fn a_tool_is_found_by_its_full_name_a_unique_bare_name_and_encoded() {
     assert_eq!(name("read.file").await, "mcp__clashing-names__read_file");
     assert_ne!(name("read%20file").await, Value::Null);
     assert_eq!(server.execute("read%20file", json!({})).await.json()["result"], "read file");
-    // `echo` is offered by three: the native one keeps its plain name, and that is its full name.
+    // Three sources offer `echo`. The native one keeps its plain name as its full name.
     assert_eq!(name("echo").await, "echo");
     let several = server.get("/mcp/tools/requests").await;
     assert_eq!(several.refusal(), (404, "TOOL_NOT_FOUND".to_owned()));
     assert_eq!(
         several.json()["error"]["details"]["suggestion"],
-        "say one of mcp__legacy-only__requests, mcp__clashing-names__requests"
+        "use one of mcp__legacy-only__requests, mcp__clashing-names__requests"
     );
 }
 
@@ -117,9 +117,10 @@ async fn a_tool_is_found_by_its_full_name_a_unique_bare_name_and_encoded() {
 async fn details_show_all_that_the_source_said() {
     let server = workbench(&[]).await;
     let answer = server.get("/mcp/tools/odd").await;
-    // Numbers that no double can hold, byte for byte.
-    for odd in ["18446744073709551616", r#""execution":{"taskSupport":"forbidden"}"#, r#""x-null":null"#] {
-        assert!(answer.text.contains(odd), "no {odd} in {}", answer.text);
+    // Numbers that exceed the range of a double, byte for byte.
+    for fragment in ["18446744073709551616", r#""execution":{"taskSupport":"forbidden"}"#, r#""x-null":null"#]
+    {
+        assert!(answer.text.contains(fragment), "no {fragment} in {}", answer.text);
     }
     let body: Value = serde_json::from_str(&answer.text.replace("1e400", "1e300")).unwrap();
     assert_eq!((&body["rawName"], &body["displayName"]), (&json!("odd"), &json!("odd")));

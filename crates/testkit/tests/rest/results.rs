@@ -1,4 +1,4 @@
-//! What a result is: structured, JSON in text, text, or several blocks; and that nothing in it is altered.
+//! The forms of a result: structured, JSON in text, text, or several blocks. All arrive unchanged.
 
 use serde_json::json;
 
@@ -38,8 +38,8 @@ async fn all_blocks_come_on_request() {
     let server = workbench(&[]).await;
     let body = json!({"params": {"text": "7"}});
     let content = json!([{"type": "text", "text": "7"}]);
-    let asked = server.post("/mcp/tools/say/execute?content=full", &body).await.json();
-    assert_eq!((&asked["result"], &asked["content"]), (&json!(7), &content));
+    let full = server.post("/mcp/tools/say/execute?content=full", &body).await.json();
+    assert_eq!((&full["result"], &full["content"]), (&json!(7), &content));
     let headers = [("accept", "application/vnd.toolyard.content+json")];
     let accepted = server.post_with("/mcp/tools/say/execute", &headers, &body).await;
     assert_eq!(accepted.json()["content"], content);
@@ -51,9 +51,13 @@ async fn all_blocks_come_on_request() {
 #[tokio::test]
 async fn numbers_and_order_survive_in_both_directions() {
     let server = workbench(&[]).await;
-    let odd = server.execute("odd", json!({})).await;
+    let answer = server.execute("odd", json!({})).await;
     let structured = r#"{"z":9007199254740993,"a":18446744073709551616,"f":1.0,"x":1e400}"#;
-    assert!(odd.text.starts_with(&format!(r#"{{"success":true,"result":{structured},"#)), "{}", odd.text);
+    assert!(
+        answer.text.starts_with(&format!(r#"{{"success":true,"result":{structured},"#)),
+        "{}",
+        answer.text
+    );
     let params = r#"{"z":9007199254740993123,"a":1.0,"b":{"y":1E2,"x":-0}}"#;
     let body = format!(r#"{{"params": {params}}}"#);
     let headers = [("content-type", "application/json; charset=utf-8")];
@@ -86,27 +90,27 @@ async fn a_result_of_megabytes_comes_whole() {
 async fn an_answer_that_is_no_protocol_result_is_an_error_and_never_null() {
     let server = workbench(&[]).await;
     for (answer, why) in [
-        (json!({"anything": 1}), "it has neither `content` nor `structuredContent`"),
-        (json!({"content": "no list", "structuredContent": [1]}), "its `content` is not an array"),
-        (json!({"content": null}), "its `content` is not an array"),
+        (json!({"anything": 1}), "neither `content` nor `structuredContent` is present"),
+        (json!({"content": "no list", "structuredContent": [1]}), "`content` is not an array"),
+        (json!({"content": null}), "`content` is not an array"),
     ] {
         let refused = server.execute("answer", answer.clone()).await;
         assert_eq!(refused.refusal(), (500, "EXECUTION_ERROR".to_owned()), "{answer}");
         let error = refused.json()["error"].clone();
-        let message = format!("answer was called, but its answer is not a tool result: {why}");
+        let message = format!("tool `answer` returned an invalid result: {why}");
         assert_eq!(error["message"], message);
         assert_eq!(error["details"]["answer"], answer.to_string());
         let path = format!("/mcp/executions/{}", refused.header("x-execution-id").unwrap());
-        let kept = server.get(&path).await.json();
-        assert_eq!((&kept["state"], &kept["response"]["error"]), (&json!("failed"), &error));
+        let execution = server.get(&path).await.json();
+        assert_eq!((&execution["state"], &execution["response"]["error"]), (&json!("failed"), &error));
     }
     let number = server.execute("answer_number", json!({})).await;
     assert_eq!(number.refusal(), (500, "EXECUTION_ERROR".to_owned()));
-    let message = "answer_number was called, but its answer is not a tool result: it is not an object";
+    let message = "tool `answer_number` returned an invalid result: not an object";
     assert_eq!(number.json()["error"]["message"], message);
-    let told = server.listen("/mcp/tools/answer_number/execute", &json!({})).await.all().await;
-    assert_eq!((told.len(), told[0].name.as_str()), (1, "error"));
-    // These are protocol results: no block, and structured content alone.
+    let events = server.listen("/mcp/tools/answer_number/execute", &json!({})).await.all().await;
+    assert_eq!((events.len(), events[0].name.as_str()), (1, "error"));
+    // These are valid protocol results: no block, and only structured content.
     let none = server.execute("answer", json!({"content": []})).await.json();
     assert_eq!((&none["success"], &none["result"]), (&json!(true), &json!(null)));
     let alone = server.execute("answer", json!({"structuredContent": [1]})).await.json();

@@ -1,4 +1,4 @@
-//! What tells how the yard is doing: servers, readiness, counters and the document that describes it all.
+//! Endpoints about the yard itself: servers, readiness, metrics and the OpenAPI document.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::within_timeout;
@@ -33,7 +33,7 @@ async fn a_server_of_which_a_caller_may_use_nothing_is_not_shown() {
 #[tokio::test]
 async fn readiness_waits_for_sources_that_are_starting() {
     let server = workbench(&["--odd", "mute", "--odd", "legacy-only"]).await;
-    let starting = within_timeout("the sound one", async {
+    let starting = within_timeout("the working server", async {
         loop {
             let answer = server.get("/ready").await;
             if answer.json()["starting"] == json!(["mute"]) {
@@ -86,7 +86,7 @@ async fn calls_are_counted_by_how_they_ended() {
         r#"toolyard_call_duration_seconds_count{source="workbench"} 21"#,
         r#"toolyard_sources{state="ready"} 2"#,
     ] {
-        assert!(answer.text.lines().any(|told| told == line), "no {line} in {}", answer.text);
+        assert!(answer.text.lines().any(|other| other == line), "no {line} in {}", answer.text);
     }
 }
 
@@ -133,8 +133,8 @@ async fn the_document_names_every_tool_and_holds_together() {
         match value {
             Value::Object(members) => {
                 if let Some(Value::String(reference)) = members.get("$ref") {
-                    let place = reference.strip_prefix('#').unwrap();
-                    assert!(document.pointer(place).is_some(), "{reference} leads nowhere");
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{reference} does not resolve");
                 }
                 open.extend(members.values());
             }

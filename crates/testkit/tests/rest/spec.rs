@@ -1,11 +1,11 @@
-//! Every example of the protocol's own text.
+//! Every example of the protocol specification.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Answer;
 
 use super::workbench;
 
-/// The metadata of an answer, whose shape is promised.
+/// Checks the metadata of an answer, whose shape is guaranteed.
 fn metadata(answer: &Answer) -> Value {
     let metadata = answer.json()["metadata"].clone();
     let keys: Vec<&String> = metadata.as_object().unwrap().keys().collect();
@@ -151,7 +151,7 @@ async fn progress_and_pieces_are_streamed() {
     let telling = server.listen("/mcp/tools/advanced_tool/execute", &json!({"params": {}})).await;
     let id = telling.head.header("x-execution-id").unwrap().to_owned();
     let all = telling.all().await;
-    let names: Vec<&str> = all.iter().map(|told| told.name.as_str()).collect();
+    let names: Vec<&str> = all.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(
         names,
         [
@@ -160,7 +160,7 @@ async fn progress_and_pieces_are_streamed() {
         ]
     );
     let ids: Vec<String> = (1..=all.len()).map(|id| id.to_string()).collect();
-    assert_eq!(all.iter().map(|told| told.id.clone()).collect::<Vec<_>>(), ids);
+    assert_eq!(all.iter().map(|event| event.id.clone()).collect::<Vec<_>>(), ids);
     assert_eq!(all[0].data, json!({"progress": 1, "total": 100, "message": "Starting analysis"}));
     assert_eq!(all[1].data, json!({"level": "info", "data": "chunk 30"}));
     assert_eq!(all[2].data, json!({"chunk": 30, "data": "Result 30"}));

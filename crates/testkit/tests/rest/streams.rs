@@ -1,4 +1,5 @@
-//! Executions as events: refusals before they begin, ends of every kind, and readers that go away.
+//! Executions as event streams: refusals before the start, every kind of end, and readers that
+//! disconnect.
 
 use serde_json::json;
 use toolyard_testkit::harness::{Scratch, within_timeout};
@@ -42,13 +43,14 @@ async fn the_end_is_a_result_or_an_error() {
 async fn a_tool_that_never_waits_sends_its_progress_log_and_chunk_events_too() {
     let server = workbench(&[]).await;
     let all = server.listen("/mcp/tools/quick_stream/execute", &json!({})).await.all().await;
-    let told: Vec<_> = all.iter().map(|told| (told.id.as_str(), told.name.as_str(), &told.data)).collect();
+    let events: Vec<_> =
+        all.iter().map(|event| (event.id.as_str(), event.name.as_str(), &event.data)).collect();
     let (progress, log) = (
         json!({"progress": 50, "total": 100, "message": "half"}),
         json!({"level": "info", "data": "a line"}),
     );
     assert_eq!(
-        told[..4],
+        events[..4],
         [
             ("1", "progress", &progress),
             ("2", "log", &log),
@@ -56,9 +58,10 @@ async fn a_tool_that_never_waits_sends_its_progress_log_and_chunk_events_too() {
             ("4", "chunk", &json!({"two": 2})),
         ]
     );
-    let (last, result) = (told[4], &all[4].data["result"]);
-    assert_eq!((told.len(), last.0, last.1, result), (5, "5", "result", &json!("done")));
-    // The pieces were sent; only who reads no events gets them with the result.
+    let (last, result) = (events[4], &all[4].data["result"]);
+    assert_eq!((events.len(), last.0, last.1, result), (5, "5", "result", &json!("done")));
+    // The chunks were sent as events. Only a client that does not read events gets them with the
+    // result.
     assert_eq!(all[4].data.get("chunks"), None);
     let whole = server.execute("quick_stream", json!({})).await.json();
     assert_eq!(whole["chunks"], json!(["one", {"two": 2}]));
@@ -96,7 +99,7 @@ async fn a_caller_that_hangs_up_cancels_also_without_a_stream() {
     let scratch = Scratch::new();
     let traces = scratch.traces("call");
     tokio::select! {
-        _ = server.execute("wait_until_cancelled", traces.arguments()) => panic!("it was answered"),
+        _ = server.execute("wait_until_cancelled", traces.arguments()) => panic!("answered"),
         () = traces.wait_started() => {}
     }
     traces.wait_cancelled().await;
@@ -133,7 +136,7 @@ async fn progress_of_a_server_behind_comes_through() {
     server.get("/mcp/tools").await;
     let body = json!({"params": {"steps": 3, "every_ms": 5}});
     let all = server.listen("/mcp/tools/steady/execute", &body).await.all().await;
-    let names: Vec<&str> = all.iter().map(|told| told.name.as_str()).collect();
+    let names: Vec<&str> = all.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(names, ["progress", "progress", "progress", "result"]);
     assert_eq!(all[2].data, json!({"progress": 3, "total": 3, "message": "step 3"}));
     assert_eq!(all[3].data["result"], "done");

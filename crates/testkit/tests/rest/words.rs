@@ -1,5 +1,5 @@
-//! The words for how calls end and how servers are doing: the published descriptions and the clients have those of the hub,
-//! in the same order, and no others.
+//! The words for call status and server state: the published descriptions and the clients use
+//! exactly those of the hub, in the same order.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn file(path: &str) -> String {
     std::fs::read_to_string(root.join(path)).unwrap()
 }
 
-/// The words in double quotes between `start` and the end of its declaration.
+/// Returns the words in double quotes between `start` and the end of its declaration.
 fn declared(path: &str, start: &str, end: char) -> Vec<String> {
     let text = file(path);
     let (_, rest) = text.split_once(start).unwrap_or_else(|| panic!("{path} has no {start}"));

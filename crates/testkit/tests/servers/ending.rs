@@ -1,4 +1,4 @@
-//! The end of a process: by itself, when it is told, and when it does not listen.
+//! How a process ends: by itself, on request, and when it ignores the request.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ fn the_end_of_the_runtime_ends_the_tree() {
     drop(runtime);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(until_gone(&mark));
-    assert_eq!(runtime.block_on(child.wait()).description, "was given up");
+    assert_eq!(runtime.block_on(child.wait()).description, "was abandoned");
 }
 
 #[tokio::test]
@@ -75,7 +75,11 @@ async fn an_exit_is_told_with_its_code_and_its_last_words() {
     let mut child = shell("echo half a >&2; printf 'line' >&2; exit 1", "-");
     let (_stdin, mut stdout) = child.take_streams().unwrap();
     assert_eq!(within_timeout("the end", child.wait()).await.description, "exited with code 1");
-    assert_eq!(child.wait().await.description, "exited with code 1", "whoever asks later hears the same");
+    assert_eq!(
+        child.wait().await.description,
+        "exited with code 1",
+        "a later caller gets the same description"
+    );
     assert_eq!(child.stderr_tail(), ["half a", "line"]);
     assert_eq!(stdout.read(&mut [0; 8]).await.unwrap(), 0);
     assert_eq!(child.stop(NOW).await.description, "exited with code 1");
@@ -111,6 +115,6 @@ async fn until_up(mark: &str, size: usize) {
     while marked(mark).len() < size {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Long enough to get from being started to the first command.
+    // Long enough for the shell to start and reach its first command.
     tokio::time::sleep(Duration::from_millis(100)).await;
 }

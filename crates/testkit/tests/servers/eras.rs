@@ -1,4 +1,5 @@
-//! Servers of both eras that are processes: each era is a process of its own, and no more are started than are needed.
+//! Process servers that support both eras: each era has its own process, and no more processes are
+//! started than needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,7 @@ impl Server {
         marked(&self.mark).iter().filter(|pid| is_shell(pid)).count()
     }
 
-    /// How many processes have been started for it.
+    /// Returns how many processes have been started for the server.
     fn starts(&self) -> usize {
         std::fs::read_to_string(self.scratch.path("starts")).unwrap().lines().count()
     }
@@ -110,7 +111,7 @@ async fn a_server_that_knows_one_era_only_is_not_tried_in_the_other_again_and_ag
         assert_ne!(server.call(ClientEra::Legacy, "requests").await, "0");
         assert!(server.yard.status(&SourceName::new("odd")).unwrap().state == SourceState::Ready);
     }
-    // Long enough for what backs off to come back.
+    // Long enough for a retry to happen.
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!((server.starts(), server.processes()), (2, 1), "one for each era that was tried");
     server.upstream.stop().await;

@@ -1,4 +1,4 @@
-//! SIGKILL, which nobody can prepare for.
+//! SIGKILL, which no process can handle.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use toolyard_testkit::harness::{Process, within_timeout};
 use super::KEPT;
 use super::tree::{STUBBORN, mark, marked, nothing_left, stubborn, until_gone};
 
-/// Another process that keeps a tree of this many, the keeper included.
+/// Starts another process that supervises a tree of this size, including the keeper.
 async fn parent(script: &[&str], mark: &str, size: usize) -> Process {
     let words = [&["parent", "--"], script, &[mark]].concat();
     let (process, _stdin, stdout) = Process::start(KEPT, &words);
@@ -27,7 +27,7 @@ async fn parent(script: &[&str], mark: &str, size: usize) -> Process {
 async fn when_we_are_killed_nothing_of_a_stubborn_tree_is_left() {
     let mark = mark();
     let mut process = parent(&["python3", "-c", STUBBORN], &mark, 5).await;
-    // All of it is there, but not necessarily deaf yet.
+    // All processes run, but their signal handlers may not be installed yet.
     tokio::time::sleep(Duration::from_millis(300)).await;
     process.kill().await;
     let began = Instant::now();
@@ -54,7 +54,10 @@ async fn when_the_keeper_is_killed_its_session_is_ended() {
     }
     let kill = format!("kill -KILL {}", child.id());
     assert!(std::process::Command::new("sh").args(["-c", &kill]).status().unwrap().success());
-    assert_eq!(within_timeout("the end", child.wait()).await.description, "lost its keeper to signal 9");
+    assert_eq!(
+        within_timeout("the end", child.wait()).await.description,
+        "ended because its supervisor was killed by signal 9"
+    );
     until_gone(&mark).await;
 }
 

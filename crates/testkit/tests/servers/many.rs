@@ -1,4 +1,4 @@
-//! Many servers at once, and what each costs.
+//! Many servers at once, and the cost of each.
 
 use tokio::io::AsyncReadExt;
 use toolyard_testkit::harness::{Process, within_timeout};
@@ -6,17 +6,17 @@ use toolyard_testkit::harness::{Process, within_timeout};
 use super::KEPT;
 use super::tree::{line, mark, nothing_left, shell};
 
-/// In a process of its own, because descriptors are counted.
+/// Runs in a separate process, because the test counts descriptors.
 #[tokio::test]
 async fn fifty_at_once_leave_no_process_and_no_descriptor() {
     let mark = mark();
     let script = "echo up; read line; sleep 1000 & exit";
     let (mut process, _stdin, mut stdout) =
         Process::start(KEPT, &["crowd", "50", "--", "sh", "-c", script, "sh", &mark]);
-    let mut said = String::new();
-    within_timeout("the crowd", stdout.read_to_string(&mut said)).await.unwrap();
+    let mut output = String::new();
+    within_timeout("the crowd", stdout.read_to_string(&mut output)).await.unwrap();
     assert_eq!(process.exit().await, Some(0), "{}", process.stderr());
-    let (before, after) = said.trim().split_once(' ').unwrap();
+    let (before, after) = output.trim().split_once(' ').unwrap();
     assert_eq!(before, after);
     nothing_left(&mark);
 }

@@ -1,5 +1,6 @@
-//! Each odd server does the odd thing that it is there for, and is sound otherwise. Those that can be read by a client
-//! of the harness are, which holds every message against the protocol's schema; the others are read line by line.
+//! Each misbehaving server has its documented fault and is correct otherwise. Where possible, a
+//! client of the harness reads it and validates every message against the protocol's schema. The
+//! others are read line by line.
 
 mod calls;
 mod definitions;
@@ -15,7 +16,7 @@ use toolyard_testkit::harness::{Client, Over, Process, Version, within_timeout};
 
 use super::ODD;
 
-/// All four ways to meet a server that speaks both eras.
+/// Every combination of transport and era for a server that supports both eras.
 async fn clients(name: &str) -> Vec<Client> {
     let mut clients = Vec::new();
     for over in Client::BOTH {
@@ -30,7 +31,7 @@ async fn client(name: &str, over: Over, version: Version) -> Client {
     Client::start(ODD, &[name], over, version).await
 }
 
-/// A server over stdio whose lines are read whatever is in them.
+/// A server over stdio whose output is read line by line, whatever the lines contain.
 struct Plain {
     process: Process,
     stdin: ChildStdin,
@@ -43,7 +44,7 @@ impl Plain {
         Self::run(ODD, &[name, "stdio"])
     }
 
-    /// The same, with a file for what it counts.
+    /// Like the above, with a file for the server's counters.
     fn counting(name: &str, file: &str) -> Self {
         Self::run("sh", &["-c", r#"ODD_FILE="$1" exec "$2" "$3" stdio"#, "sh", file, ODD, name])
     }
@@ -61,14 +62,14 @@ impl Plain {
         id
     }
 
-    /// The next line; nothing at the end.
+    /// Returns the next line, or `None` at the end.
     async fn line(&mut self) -> Option<String> {
         let mut line = Vec::new();
         let read = within_timeout("a line", self.stdout.read_until(b'\n', &mut line)).await.unwrap();
         (read > 0).then(|| String::from_utf8_lossy(&line).into_owned())
     }
 
-    /// The answer to a request as text, and all lines before it.
+    /// Returns the answer to a request as text, with all lines before it.
     async fn answer(&mut self, id: u64) -> (String, Vec<String>) {
         let mut before = Vec::new();
         loop {
@@ -83,7 +84,7 @@ impl Plain {
     async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, &params).await;
         let (line, _) = self.answer(id).await;
-        // Some numbers are there because no double can hold them.
+        // Some numbers exceed the range of a double on purpose.
         serde_json::from_str(&line.replace("1e400", "1e300")).unwrap()
     }
 
@@ -91,7 +92,7 @@ impl Plain {
         self.ask("tools/call", json!({"name": name, "arguments": {}})).await
     }
 
-    /// The last tool, which is the odd one.
+    /// Returns the last tool, which is the unusual one.
     async fn odd_tool(&mut self) -> Value {
         self.ask("tools/list", json!({})).await["result"]["tools"].as_array().unwrap().last().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! How long a server is waited for, and what happens to calls whose session it has forgotten.
+//! How long a call waits for a server, and what happens to calls whose session the server dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ async fn call(yard: &Arc<Yard>, tool: &str, arguments: Value) -> TestReport {
 async fn progress_keeps_a_long_call_alive_and_silence_ends_it() {
     let transport = TransportSettings::Command(command(ODD, &["progress-then-silence", "stdio"]));
     let (yard, upstream) = yard(transport, Duration::from_millis(500)).await;
-    // Twice as long as it may be silent, but it never is.
+    // The call takes twice the idle timeout, but reports progress in between.
     let steady = call(&yard, "steady", json!({"steps": 10, "every_ms": 100})).await;
     assert!(steady.outcome.is_ok(), "{:?}", steady.outcome);
     let seen: Vec<f64> = steady.progress.iter().map(|progress| progress.progress).collect();

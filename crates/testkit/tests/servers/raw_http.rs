@@ -1,5 +1,6 @@
-//! HTTP servers written by hand, for answers that no library would send: a legacy MCP server over streamable HTTP whose
-//! calls are redirected, and one over the old HTTP+SSE transport with a result of any size.
+//! Hand-written HTTP servers, for answers that no library would send: a legacy MCP server over
+//! streamable HTTP that redirects its calls, and one over the old HTTP+SSE transport with results
+//! of any size.
 
 use std::sync::Arc;
 
@@ -10,20 +11,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A server on a loopback address for as long as this lives.
+/// A server on a loopback address. It stops when this value is dropped.
 pub(super) struct RawServer {
     pub(super) url: String,
-    /// The head of every request to `tools/call`, in lower case.
+    /// The head of every `tools/call` request, in lowercase.
     pub(super) calls: Arc<Mutex<Vec<String>>>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// Speaks streamable HTTP with a session, and answers every call with this status line and `location`.
+/// Speaks streamable HTTP with a session, and answers every call with this status line and
+/// `location`.
 pub(super) async fn redirecting_calls(status: &'static str, location: String) -> RawServer {
     serve(move |stream, calls| answer_or_redirect(stream, calls, status, location.clone())).await
 }
 
-/// Speaks the old HTTP+SSE transport. Its tool `large` returns a text of so many bytes, `small` one of two bytes.
+/// Speaks the old HTTP+SSE transport. Its tool `large` returns a text of this many bytes, `small`
+/// one of two bytes.
 pub(super) async fn over_old_sse(bytes: usize) -> RawServer {
     let events: Arc<Mutex<Option<mpsc::Sender<String>>>> = Arc::default();
     serve(move |stream, calls| stream_or_post(stream, calls, Arc::clone(&events), bytes)).await
@@ -100,7 +103,7 @@ async fn stream_or_post(
 
 const NO_BODY: &str = "content-length: 0\r\nconnection: close\r\n\r\n";
 
-/// The head of a request in lower case, and its body.
+/// Returns the head of a request in lowercase, and its body.
 async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
     let mut bytes = Vec::new();
     loop {
@@ -117,7 +120,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
     }
 }
 
-/// The answer to a request of the legacy era; nothing to a notification.
+/// Returns the answer to a legacy request, or `None` for a notification.
 fn result_of(message: &Value, bytes: usize) -> Option<String> {
     let id = message.get("id")?;
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});

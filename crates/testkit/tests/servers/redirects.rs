@@ -1,5 +1,5 @@
-//! A server that redirects to another origin gets nothing sent there: no body, no header of the configuration, none of
-//! the caller's.
+//! A redirect to another origin is not followed: no body, no configured header and none of the
+//! caller's headers are sent there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use toolyard_upstream::{ServerSettings, TransportSettings, Upstream, UpstreamCon
 use super::raw_http::redirecting_calls;
 use super::tree::keeper;
 
-/// Something that listens and keeps what is sent to it.
+/// A listener that records what it receives.
 async fn listener() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/elsewhere", listener.local_addr().unwrap());
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = Arc::clone(&heard);
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = Arc::clone(&received);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut bytes = vec![0; 65536];
             let length = stream.read(&mut bytes).await.unwrap_or_default();
-            kept.lock().push(String::from_utf8_lossy(&bytes[..length]).into_owned());
+            sink.lock().push(String::from_utf8_lossy(&bytes[..length]).into_owned());
             let _ =
                 stream.write_all(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
         }
     });
-    (url, heard)
+    (url, received)
 }
 
 #[tokio::test]
 async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_it() {
     for status in ["307 Temporary Redirect", "308 Permanent Redirect"] {
         for kind in [UrlKind::Any, UrlKind::LegacySse] {
-            let (elsewhere, heard) = listener().await;
+            let (elsewhere, received) = listener().await;
             let server = Web::start(Web::answer(status, &format!("location: {elsewhere}\r\n"), "")).await;
             let headers = BTreeMap::from([
                 ("x-api-key".to_owned(), Secret::new("s3cret")),
@@ -56,11 +56,14 @@ async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_
                 }
             };
             within_timeout("the server to be given up", settled).await;
-            assert_eq!(*heard.lock(), [""; 0], "{status} {kind:?}");
+            assert_eq!(*received.lock(), [""; 0], "{status} {kind:?}");
             let status = upstream.status();
-            let told = format!("{status:?}");
-            assert!(told.contains(&format!("redirects to {elsewhere}, which is another origin")), "{told}");
-            assert!(!told.contains("s3cret"), "{told}");
+            let status_text = format!("{status:?}");
+            assert!(
+                status_text.contains(&format!("redirects to {elsewhere}, which is another origin")),
+                "{status_text}"
+            );
+            assert!(!status_text.contains("s3cret"), "{status_text}");
             upstream.stop().await;
         }
     }
@@ -69,7 +72,7 @@ async fn a_redirect_to_another_origin_carries_nothing_there_and_the_error_names_
 #[tokio::test]
 async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session_to_another_origin() {
     for status in ["307 Temporary Redirect", "308 Permanent Redirect"] {
-        let (elsewhere, heard) = listener().await;
+        let (elsewhere, received) = listener().await;
         let server = redirecting_calls(status, elsewhere.clone()).await;
         let url = UrlSettings { url: server.url.clone(), headers: [].into(), kind: UrlKind::Any };
         let settings = ServerSettings {
@@ -97,13 +100,14 @@ async fn a_redirected_call_carries_neither_headers_of_the_caller_nor_the_session
         };
         let request = CallRequest { headers, ..CallRequest::new(what, Principal::owner()) };
         let error = within_timeout("the call", yard.call(request)).await.unwrap_err();
-        let heard = heard.lock().clone();
+        let received = received.lock().clone();
         let secrets = ["x-tenant", "authorization", "cookie", "mcp-session-id", "s3cret"];
-        let arrived = |name: &&str| heard.iter().any(|request| request.to_ascii_lowercase().contains(name));
+        let arrived =
+            |name: &&str| received.iter().any(|request| request.to_ascii_lowercase().contains(name));
         assert_eq!(secrets.into_iter().filter(arrived).collect::<Vec<_>>(), [""; 0], "{status}");
-        assert_eq!(heard, [""; 0], "{status}");
+        assert_eq!(received, [""; 0], "{status}");
         assert!(error.message().contains(&format!("redirects to {elsewhere}")), "{}", error.message());
-        // The server itself gets all of them.
+        // The server itself receives all of them.
         let calls = server.calls.lock().clone();
         for line in given.map(|(name, value)| format!("{name}: {}", value.to_ascii_lowercase())) {
             assert!(calls.iter().any(|head| head.contains(&line)), "{line}: {calls:?}");

@@ -1,4 +1,5 @@
-//! Sessions with legacy servers: which clients share one, whom a question reaches, and when a private session ends.
+//! Sessions with legacy servers: which clients share one, which client a question reaches, and when
+//! a private session ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,7 @@ impl Server {
         server
     }
 
-    /// How many sessions there are with it: each is a process of its own.
+    /// Returns the number of sessions with the server. Each is a separate process.
     fn sessions(&self) -> usize {
         let is_shell = |pid: &u32| {
             std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default().starts_with(b"sh\0")
@@ -62,7 +63,7 @@ impl Server {
         until_equal("sessions", expected, || self.sessions()).await
     }
 
-    /// Calls as a client, which answers questions as the test says.
+    /// Calls a tool as a client. The test answers its questions.
     fn call(&self, who: &Person, tool: &str, arguments: &Value) -> Called {
         let (client, updates) = CallerChannel::new(who.abilities.clone());
         let what = CallTarget::Tool { name: tool.to_owned(), arguments: Some(to_raw(arguments)) };
@@ -78,7 +79,7 @@ impl Server {
     }
 }
 
-/// Somebody who calls tools.
+/// A client that calls tools.
 struct Person {
     session: Option<(String, CancellationToken)>,
     abilities: ClientCapabilities,
@@ -142,7 +143,7 @@ impl Called {
             Some(CallerUpdate::Ask(QuestionBatch { mut questions, reply })) if questions.len() == 1 => {
                 Asked { question: questions.remove(0), reply }
             }
-            other => panic!("no question but {other:?}"),
+            other => panic!("expected a question, got {other:?}"),
         }
     }
 
@@ -155,7 +156,7 @@ impl Called {
         (outcome.map(|outcome| serde_json::from_str(outcome.body.get()).unwrap()), was_asked)
     }
 
-    /// What the tool answered; the caller was not asked anything.
+    /// Returns the tool's answer. Fails if the caller was asked anything.
     async fn result(self) -> Value {
         let (result, was_asked) = self.outcome().await;
         assert!(!was_asked);
@@ -176,7 +177,7 @@ async fn a_client_session_has_one_private_session_which_ends_within_two_seconds_
     let server = Server::start("counts-sessions", SessionSharing::PerClient).await;
     let (ada, bob) = (Person::new("ada"), Person::new("bob"));
     let pid = async |who: &Person| server.call(who, "sessions", &json!({})).result().await["pid"].clone();
-    // At once and one after the other.
+    // Concurrently and in sequence.
     let first: Vec<Called> = (0..3).map(|_| server.call(&ada, "sessions", &json!({}))).collect();
     let mut pids = Vec::new();
     for called in first {
@@ -197,7 +198,7 @@ async fn a_client_session_has_one_private_session_which_ends_within_two_seconds_
 
 #[tokio::test]
 async fn a_private_session_ends_in_time_also_where_the_server_ignores_that_it_is_over() {
-    // The shell stays when its child has seen the end of its input, and obeys no polite signal.
+    // The shell outlives its child, which ends with its input, and ignores SIGTERM.
     let script = r#"trap '' TERM HUP INT; "$1" "$2" stdio; while :; do sleep 1; done"#;
     let server = Server::run(script, "counts-sessions", SessionSharing::PerClient).await;
     let ada = Person::new("ada");
@@ -217,7 +218,7 @@ async fn clients_share_one_session_and_the_only_call_in_flight_is_asked() {
         called.asked().await.give_name(name);
         assert_eq!(called.result_after_questions().await["elicit"]["content"]["name"], name);
     }
-    // Without a session with the yard, too.
+    // Also without a session with the yard.
     let stranger = Person { session: None, ..Person::new("x") };
     let mut called = server.call(&stranger, "elicit", &json!({}));
     called.asked().await.give_name("Eve");
@@ -252,12 +253,12 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
         for error in [bobs.unwrap_err(), of_ada.error().await] {
             assert_eq!(error.kind(), ErrorKind::ToolFailed);
             assert!(error.message().contains("odd sent elicitation/create while"), "{error}");
-            let next = if sessions == SessionSharing::Auto { "call again" } else { "per-client" };
+            let next = if sessions == SessionSharing::Auto { "repeat the call" } else { "per-client" };
             assert!(error.suggestion().unwrap().contains(next), "{error:?}");
         }
         assert_eq!(server.sessions(), 1);
         if sessions == SessionSharing::Auto {
-            // From now on each has its own, and is asked what is its own.
+            // From now on each client has a private session and is asked only about its own calls.
             let mut of_ada = server.call(&ada, "elicit", &json!({}));
             let to_ada = of_ada.asked().await;
             let mut of_bob = server.call(&bob, "elicit", &json!({}));
@@ -266,7 +267,7 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
             assert_eq!(of_bob.result_after_questions().await["elicit"]["content"]["name"], "Bob");
             assert_eq!(of_ada.result_after_questions().await["elicit"]["content"]["name"], "Ada");
             assert_eq!(server.sessions(), 3);
-            // Who cannot be asked needs none.
+            // A client that cannot be asked needs no private session.
             server.call(&Person::who_cannot_be_asked("eve"), "wait", &json!({"every_ms": 1})).result().await;
             assert_eq!(server.sessions(), 3);
         }
@@ -278,15 +279,16 @@ async fn a_question_that_may_be_of_two_clients_reaches_neither_and_both_get_priv
 async fn a_question_of_a_call_whose_client_cannot_answer_does_not_reach_another_client() {
     let server = Server::start("asks", SessionSharing::Auto).await;
     let eve = Person::who_cannot_be_asked("eve");
-    let said = server.call(&eve, "elicit", &json!({})).result().await;
-    assert!(said["elicit"]["message"].as_str().unwrap().contains("cannot answer it"), "{said}");
-    // Ada could answer, and waits for something else; the question is about Eve's call.
+    let answers = server.call(&eve, "elicit", &json!({})).result().await;
+    assert!(answers["elicit"]["message"].as_str().unwrap().contains("does not support it"), "{answers}");
+    // Ada could answer, but her call waits for something else. The question is about Eve's call.
     let of_ada = server.call(&Person::new("ada"), "wait", &json!({"every_ms": 60_000}));
-    let said = server.call(&eve, "elicit", &json!({})).result().await;
-    assert!(said["elicit"]["message"].as_str().unwrap().contains("not clear whose"), "{said}");
+    let answers = server.call(&eve, "elicit", &json!({})).result().await;
+    let message = answers["elicit"]["message"].as_str().unwrap();
+    assert!(message.contains("does not say which one it is for"), "{message}");
     let (ended, was_asked) = of_ada.outcome().await;
     assert!(!was_asked);
-    assert!(ended.unwrap_err().suggestion().unwrap().contains("call again"));
+    assert!(ended.unwrap_err().suggestion().unwrap().contains("repeat the call"));
     server.upstream.stop().await;
 }
 
@@ -298,11 +300,11 @@ async fn a_question_about_a_call_that_was_given_up_does_not_reach_the_next_clien
     drop(given_up.asked().await);
     given_up.cancel.cancel();
     given_up.error().await;
-    // The server may still ask about Ada's call, so what comes now is not taken for Bob's.
+    // The server may still ask about Ada's call, so the next question is not attributed to Bob.
     let (bobs, was_asked) = server.call(&bob, "elicit", &json!({})).outcome().await;
     assert!(!was_asked);
     assert!(bobs.unwrap_err().message().contains("not clear which client"));
-    // It is clear for Ada, whose calls all are, and for Bob once he has a session of his own.
+    // It is clear again once Bob has a private session.
     let mut again = server.call(&bob, "elicit", &json!({}));
     again.asked().await.give_name("Bob");
     assert_eq!(again.result_after_questions().await["elicit"]["content"]["name"], "Bob");
@@ -312,8 +314,8 @@ async fn a_question_about_a_call_that_was_given_up_does_not_reach_the_next_clien
 #[tokio::test]
 async fn roots_are_answered_without_a_person_and_clients_with_roots_get_private_sessions() {
     let server = Server::start("asks", SessionSharing::Auto).await;
-    let said = server.call(&Person::new("ada"), "roots", &json!({})).result().await;
-    assert_eq!(said["roots"], json!({"roots": []}));
+    let answers = server.call(&Person::new("ada"), "roots", &json!({})).result().await;
+    assert_eq!(answers["roots"], json!({"roots": []}));
     assert_eq!(server.sessions(), 1);
     let (bob, eve) = (Person::with_roots("bob"), Person::with_roots("eve"));
     for (who, uri) in [(&bob, "file:///bob"), (&eve, "file:///eve")] {
@@ -329,9 +331,9 @@ async fn roots_are_answered_without_a_person_and_clients_with_roots_get_private_
 #[tokio::test]
 async fn a_question_of_the_server_itself_is_not_put_to_the_next_caller() {
     let server = Server::start("asks-itself", SessionSharing::Auto).await;
-    let told = server.call(&Person::new("ada"), "told", &json!({})).result().await;
-    assert_eq!(told["roots"], json!({"roots": []}));
-    let why = told["elicit"]["message"].as_str().unwrap();
+    let answers = server.call(&Person::new("ada"), "told", &json!({})).result().await;
+    assert_eq!(answers["roots"], json!({"roots": []}));
+    let why = answers["elicit"]["message"].as_str().unwrap();
     assert!(why.contains("no call is in flight"), "{why}");
     server.upstream.stop().await;
 }

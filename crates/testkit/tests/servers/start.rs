@@ -1,4 +1,4 @@
-//! The start of a process: what it is given, and what is said when there is nothing to start.
+//! Starting a process: its environment and descriptors, and the error when the program is missing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,8 +50,8 @@ fn a_server_does_not_get_our_token_nor_that_of_another_server() {
     parent.args(["parent", "--", "sh", "-c", script]);
     parent.env("TOOLYARD_TOKEN", "hidden").env("OTHER_TOKEN", "hidden").env("LC_TIME", "seen");
     let done = parent.output().unwrap();
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert_eq!(said.lines().nth(1), Some("exited with code 0"));
+    let output = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(output.lines().nth(1), Some("exited with code 0"));
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_server_has_its_three_streams_and_no_other_descriptor() {
     }
 }
 
-/// Says which descriptors are open, without the one that looking takes.
+/// Prints the open descriptors, without the one opened for looking.
 const DESCRIPTORS: &str = "
 import os
 folder = os.open('/proc/self/fd', os.O_RDONLY)
@@ -94,9 +94,9 @@ async fn neither_a_server_nor_its_keeper_inherits_what_is_not_on_the_list() {
         let server: u32 = line(stdout).await.parse().unwrap();
         for process in [child.id(), server] {
             let environ = fs::read_to_string(format!("/proc/{process}/environ")).unwrap();
-            let mut found: Vec<&str> = environ.split_terminator('\0').collect();
-            found.sort_unstable();
-            assert_eq!(found, expected, "{inherit:?}");
+            let mut environment_lines: Vec<&str> = environ.split_terminator('\0').collect();
+            environment_lines.sort_unstable();
+            assert_eq!(environment_lines, expected, "{inherit:?}");
         }
     }
 }

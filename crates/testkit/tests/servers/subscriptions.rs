@@ -1,4 +1,5 @@
-//! Subscriptions at a real server: it is asked for what somebody wants to hear of, and for nothing longer than that.
+//! Resource subscriptions at a real server: the yard is subscribed to a resource only while a
+//! client is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +53,7 @@ impl Server {
         report.outcome.map_or(Value::Null, |outcome| serde_json::from_str(outcome.body.get()).unwrap())
     }
 
-    /// Waits until the server has been told that these are wanted, and no others.
+    /// Waits until the server has exactly these subscriptions.
     async fn until_subscribed(&self, expected: &[&str]) {
         within_timeout(&format!("subscriptions to {expected:?}"), async {
             while self.call("subscriptions").await["structuredContent"]["uris"] != json!(expected) {
@@ -64,7 +65,7 @@ impl Server {
 }
 
 #[tokio::test]
-async fn a_server_is_subscribed_to_what_somebody_wants_and_to_nothing_longer() {
+async fn a_server_is_subscribed_only_while_a_client_is() {
     for era in [Era::Legacy, Era::Modern] {
         let server = Server::start(era).await;
         let first = server.subscribe("odd://1");
@@ -87,7 +88,7 @@ async fn thousands_that_come_and_go_leave_nothing_at_the_server() {
         for round in 0..5 {
             let held: Vec<_> =
                 (0..200).map(|number| server.subscribe(&format!("odd://2/{round}-{number}"))).collect();
-            // Long enough for the server to hear of some of them.
+            // Long enough for some of them to reach the server.
             tokio::time::sleep(Duration::from_millis(5)).await;
             drop(held);
         }

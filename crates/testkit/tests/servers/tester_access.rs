@@ -1,5 +1,5 @@
-//! Who may have the tester connect to which address, and what an error tells them. Everything is on loopback; rules
-//! about other addresses are tested where they are, as functions.
+//! Who may make the tester connect to which address, and what its errors reveal. Everything runs on
+//! loopback. Unit tests cover the rules for other addresses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Stage {
         result["structuredContent"].clone()
     }
 
-    /// Connects and disconnects again; the error, if there is one.
+    /// Connects and disconnects again. Returns the error, if any.
     async fn connects(&self, who: &Principal, url: &str) -> Result<(), Value> {
         let answer = self.uses(who, "connect_to_server", json!({"url": url})).await;
         if answer["success"] == true {
@@ -114,7 +114,8 @@ async fn an_address_of_a_configured_server_needs_its_permissions_however_it_is_w
         }
     }
     assert_eq!(stage.lacks(&anywhere, &format!("https://127.0.0.1:{port}/mcp")).await, "admin");
-    // With its permissions it is what it is by name; another path of it is another address.
+    // With the required permissions, it is treated like the configured server. Another path is
+    // another address.
     let admin = who(&["admin"]);
     assert_eq!(stage.connects(&admin, "vault").await, Ok(()));
     assert_eq!(stage.connects(&admin, &server.url).await, Ok(()));
@@ -135,7 +136,7 @@ async fn a_configured_server_that_a_principal_does_not_see_is_like_an_address_wh
         let error = stage.connects(&blind, &url).await.unwrap_err();
         assert_eq!(error.to_string().replace(&url, closed), nothing.to_string());
     }
-    // By its name it is not known either: it is taken for a command line.
+    // Its name is unknown too, so it is treated as a command line.
     assert_eq!(stage.lacks(&blind, "vault").await, "spawn");
     assert_eq!(stage.lacks(&who(&[]).with_allow_list(seen), &server.url).await, "connect");
     stage.tester.stop().await;
@@ -195,9 +196,9 @@ async fn what_a_stranger_says_against_the_rules_is_counted_and_not_repeated() {
         let listed = stage.uses(&guest, "list_tools", json!({})).await;
         let status = stage.uses(&guest, "get_connection_status", json!({})).await;
         assert!(status["statistics"]["protocol_violations"].as_u64().unwrap() > 0, "{status:#}");
-        let said = format!("{} {} {}", connected["metadata"], listed["metadata"], status);
-        assert!(said.contains("rules") || sees, "{said}");
-        assert_eq!(said.contains("not a message"), sees, "{said}");
+        let text = format!("{} {} {}", connected["metadata"], listed["metadata"], status);
+        assert!(text.contains("violated the protocol") || sees, "{text}");
+        assert_eq!(text.contains("not a message"), sees, "{text}");
         stage.uses(&guest, "disconnect", json!({})).await;
     }
     stage.tester.stop().await;
@@ -213,7 +214,7 @@ async fn errors_of_a_connected_stranger_are_hidden_as_well() {
         let answer = stage.uses(&guest, "connect_to_server", json!({"url": front.url()})).await;
         assert_eq!(answer["success"], true, "{answer:#}");
         front.switch(Web::answer("503 Service Unavailable", "", "the body of a stranger"));
-        // The first one may meet a connection that broke when the server changed.
+        // The first call may use a connection that broke during the switch.
         stage.uses(&guest, "list_tools", json!({})).await;
         let answer = stage.uses(&guest, "list_tools", json!({})).await;
         assert_eq!(answer["success"], false, "{answer:#}");

@@ -1,4 +1,5 @@
-//! Servers that send more than is kept: each fails at its limit, says so, and takes nothing from the others.
+//! Servers that send more than the limits allow: each fails at its limit, reports it, and does not
+//! affect the others.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,7 +51,7 @@ impl House {
         TestCaller::new().capabilities(ClientCapabilities::default()).request(&self.yard, what).await
     }
 
-    /// Calls until there is a result: a broken connection is made again, which takes a moment.
+    /// Calls until there is a result. Reconnecting takes a moment.
     async fn call_until_it_works(&self, tool: &str) {
         let calling = async {
             while self.call(tool, "{}").await.outcome.is_err() {
@@ -91,21 +92,21 @@ async fn a_list_without_an_end_fails_at_the_limit_of_one_source_and_hurts_no_oth
     settled(&sound).await;
     let status = endless.status();
     assert_eq!(status.state, SourceState::Retrying);
-    let expected = "lists more than 5000000 bytes of definitions, the limit for one source \
+    let expected = "exceeds the limit of 5000000 bytes of definitions for one source \
                     (limits.definition_bytes_per_source)";
     assert_eq!(status.reason.as_deref(), Some(expected));
     assert!(status.suggestion.as_deref().unwrap().contains("[limits]"), "{status:?}");
     assert_eq!(sound.status().state, SourceState::Ready);
     let report = house.call("mcp__sound__echo", "{}").await;
     assert!(report.outcome.is_ok_and(|outcome| !outcome.failed));
-    // What was read in vain is free again.
+    // The memory of the discarded list is free again.
     endless.stop().await;
     assert!(house.common.definitions.used() < MEGABYTE, "{}", house.common.definitions.used());
     drop((endless, sound));
     house.stop().await;
 }
 
-/// Together they would have had no room: each would have had a quarter of it when it was full.
+/// Read concurrently, each would get only a quarter of the space.
 #[tokio::test]
 async fn several_lists_without_an_end_take_up_the_room_of_one() {
     let mut house = House::new(12 * MEGABYTE, 30 * MEGABYTE);
@@ -129,7 +130,10 @@ async fn above_the_total_the_newcomer_fails_and_has_room_once_another_is_gone() 
     let second = house.start("second", "legacy-only");
     settled(&second).await;
     let reason = second.status().reason.unwrap();
-    assert_eq!(reason, "would take the definitions of all sources above 300 bytes (limits.definition_bytes)");
+    assert_eq!(
+        reason,
+        "exceeds the limit of 300 bytes of definitions for all sources (limits.definition_bytes)"
+    );
     assert_eq!((first.status().state, first.offer().tools.len()), (SourceState::Ready, 2));
     house.yard.remove(&SourceName::new("first"));
     house.running.remove(0);
@@ -192,7 +196,10 @@ async fn a_message_above_the_limit_over_the_old_transport_is_refused_and_the_nex
     until(&upstream, "the server", |upstream| upstream.status().state == SourceState::Ready).await;
     let report = house.call("mcp__old__large", "{}").await;
     let error = report.outcome.unwrap_err().message().to_owned();
-    assert!(error.contains("was lost: it sent a message that exceeds the limit of 1000000 bytes"), "{error}");
+    assert!(
+        error.contains("was lost: the server sent a message that exceeds the limit of 1000000 bytes"),
+        "{error}"
+    );
     house.call_until_it_works("mcp__old__small").await;
     drop(upstream);
     house.stop().await;
@@ -220,7 +227,7 @@ async fn a_server_that_hangs_while_it_is_listed_again_does_not_delay_the_end() {
     let mut house = House::new(5 * MEGABYTE, 50 * MEGABYTE);
     let hangs = house.start("hangs", "hangs-later");
     settled(&hangs).await;
-    // It has been asked twice, and answered once.
+    // The server has received two list requests and answered one.
     let hung = async {
         loop {
             let report = house.call("mcp__hangs__requests", "{}").await;

@@ -1,4 +1,5 @@
-//! Processes that can be recognised by a word in their arguments, so that a test sees whether any is left.
+//! Processes marked by a unique word in their arguments, so that a test can see whether any is
+//! left.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,13 +14,13 @@ use toolyard_upstream::{
 
 use super::KEPT;
 
-/// A word that no other process has among its arguments.
+/// Returns a word that no other process has in its arguments.
 pub(super) fn mark() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     format!("mark-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The processes that carry a mark, by id.
+/// Returns the ids of the processes that carry a mark.
 pub(super) fn marked(mark: &str) -> Vec<u32> {
     let numbers =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
@@ -67,19 +68,20 @@ pub(super) fn start(program: &str, args: &[&str]) -> Result<Child, SpawnError> {
     Child::spawn(&command(program, args), &keeper())
 }
 
-/// A shell with a script that sees the mark as `$1`.
+/// Starts a shell with a script that sees the mark as `$1`.
 pub(super) fn shell(script: &str, mark: &str) -> Child {
     start("sh", &["-c", script, "sh", mark]).unwrap()
 }
 
-/// The first line that comes.
+/// Returns the first line.
 pub(super) async fn line(from: impl AsyncRead + Unpin) -> String {
     let mut lines = BufReader::new(from).lines();
     within_timeout("a line", lines.next_line()).await.unwrap().unwrap()
 }
 
-/// A program that starts the worst of children: one in a session of its own, one that ignores every polite signal,
-/// one that does both and has lost its parent, and ignores such signals itself. It says a line when all are there.
+/// A program that starts the most stubborn children: one in a session of its own, one that ignores
+/// every polite signal, and an orphan that does both. It ignores such signals itself. It prints a
+/// line when all are running.
 pub(super) const STUBBORN: &str = r#"
 import os, signal, sys, time
 def wait():
@@ -107,7 +109,7 @@ print('ready', flush=True)
 wait()
 "#;
 
-/// Starts the stubborn tree and waits until all of it is there: four processes and the keeper.
+/// Starts the stubborn tree and waits until all of it runs: four processes and the keeper.
 pub(super) async fn stubborn(mark: &str) -> Child {
     let mut child = start("python3", &["-c", STUBBORN, mark]).unwrap();
     let (_stdin, stdout) = child.take_streams().unwrap();

@@ -1,4 +1,5 @@
-//! Odd servers and sound ones in one yard: what the odd ones do hurts nobody else, and can be read.
+//! Misbehaving and correct servers in one yard: a failing server does not affect others, and its
+//! failure is reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -26,18 +27,19 @@ struct Servers {
 
 impl Servers {
     fn new() -> Self {
-        // Nobody is held back: what is tested is how often servers can die.
+        // No rate limit: the test measures how often servers can die.
         let limits = YardLimits { rate: None, ..YardLimits::default() };
         Self { yard: Yard::new(YardSettings { limits, ..YardSettings::default() }), running: Vec::new() }
     }
 
-    /// Starts an odd server over stdio under a name, with a mark to recognise its process by.
+    /// Starts a misbehaving server over stdio under a name, with a mark to recognize its process
+    /// by.
     fn add(&mut self, name: &str, kind: &str, mark: &str) {
         self.add_with(name, kind, mark, SessionSharing::Auto);
     }
 
     fn add_with(&mut self, name: &str, kind: &str, mark: &str, sessions: SessionSharing) {
-        // The shell is replaced by the server, and leaves the mark among its arguments behind.
+        // The shell keeps the mark in its arguments while the server runs.
         let transport = command("sh", &["-c", r#""$1" "$2" stdio"#, "sh", ODD, kind, mark]);
         let settings = ServerSettings {
             call_timeout: Duration::from_secs(20),
@@ -50,7 +52,7 @@ impl Servers {
         self.running.push(upstream);
     }
 
-    /// A call of a client that cannot be asked anything: it goes over the connection that all share.
+    /// Calls as a client that cannot be asked anything, over the shared connection.
     async fn call(&self, tool: &str, arguments: Value) -> TestReport {
         self.call_as(TestCaller::new().capabilities(ClientCapabilities::default()), tool, arguments).await
     }
@@ -96,7 +98,7 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
     for kind in ["dies-at-start", "mute", "never-answers", "floods", "exits-mid-call", "noisy"] {
         servers.add(kind, kind, &mark);
     }
-    // One of them never settles: the first list does not wait for it longer than it was told to.
+    // One of them never settles. Waiting for the first list is bounded.
     servers.yard.wait_for_startup(Duration::from_secs(3)).await;
     let listed = names(&servers.yard);
     for at in 0..6 {
@@ -104,7 +106,7 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
     }
     assert!(!servers.yard.is_startup_complete());
 
-    // Calls that hang use up their own server's places and nobody else's.
+    // Hung calls use up only the permits of their own server.
     let hung: Vec<_> = (0..12)
         .map(|_| {
             let yard = Arc::clone(&servers.yard);
@@ -122,7 +124,7 @@ async fn six_odd_servers_hurt_none_of_six_sound_ones() {
     }
     hung.iter().for_each(tokio::task::JoinHandle::abort);
 
-    // Each failure can be read.
+    // Every failure is reported.
     let status = servers.status("dies-at-start");
     assert_eq!(status.state, SourceState::Retrying);
     assert!(status.reason.as_deref().unwrap().contains("exited with code 3"), "{status:?}");
@@ -162,17 +164,17 @@ async fn a_private_session_that_dies_is_replaced() {
     let shells = || marked(&mark).into_iter().filter(|pid| is_shell(*pid)).collect::<Vec<_>>();
     let shared = shells();
     assert_eq!(shared.len(), 1);
-    let asked = async || servers.call_as(TestCaller::new(), "echo", json!({"text": "hi"})).await;
+    let call = async || servers.call_as(TestCaller::new(), "echo", json!({"text": "hi"})).await;
     for _ in 0..3 {
-        assert!(asked().await.outcome.is_ok());
+        assert!(call().await.outcome.is_ok());
     }
-    // Calls after one another share it.
-    let own: Vec<u32> = shells().into_iter().filter(|pid| !shared.contains(pid)).collect();
-    assert_eq!(own.len(), 1);
-    // When it dies, the call under way fails, and the next one gets another.
-    kill(own[0]);
+    // Sequential calls share the private session.
+    let private: Vec<u32> = shells().into_iter().filter(|pid| !shared.contains(pid)).collect();
+    assert_eq!(private.len(), 1);
+    // When it dies, the call in flight fails, and the next one gets a new session.
+    kill(private[0]);
     within_timeout("another process", async {
-        while asked().await.outcome.is_err() {
+        while call().await.outcome.is_err() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     })
@@ -183,7 +185,7 @@ async fn a_private_session_that_dies_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_is_said_is_written_down_once_somebody_looks() {
+async fn the_transcript_starts_when_it_is_first_read() {
     for kind in SOUND {
         let mark = mark();
         let mut servers = Servers::new();
@@ -192,13 +194,14 @@ async fn what_is_said_is_written_down_once_somebody_looks() {
         let upstream = &servers.running[0];
         assert_eq!(upstream.transcript(None), []);
         servers.call("echo", json!({"text": "on the tape"})).await;
-        // What is said about subscriptions may come before or after anybody looks.
+        // Messages about subscriptions may or may not be recorded.
         let about_the_call = |text: &String| !text.contains("subscriptions/");
-        let said = upstream.transcript(None).into_iter().map(|taped| (taped.direction, taped.text));
-        let said: Vec<_> = said.filter(|(_, text)| about_the_call(text)).collect();
-        let [(TranscriptDirection::ToSource, to), (TranscriptDirection::FromSource, from)] = said.as_slice()
+        let messages = upstream.transcript(None).into_iter().map(|taped| (taped.direction, taped.text));
+        let messages: Vec<_> = messages.filter(|(_, text)| about_the_call(text)).collect();
+        let [(TranscriptDirection::ToSource, to), (TranscriptDirection::FromSource, from)] =
+            messages.as_slice()
         else {
-            panic!("{said:?}");
+            panic!("{messages:?}");
         };
         assert!(to.contains("tools/call") && to.contains("on the tape"), "{to}");
         assert!(from.contains("result") && from.contains("on the tape"), "{from}");
@@ -223,14 +226,14 @@ async fn a_server_is_disabled_enabled_and_reconnected_from_a_front() {
     servers.until("server", SourceState::Disabled).await;
     assert_eq!(names(&servers.yard), Vec::<String>::new());
     until_gone(&mark).await;
-    // Twice is once.
+    // Disabling is idempotent.
     servers.yard.manage(&owner, "server", SourceCommand::Disable).unwrap();
 
     servers.yard.manage(&owner, "server", SourceCommand::Enable).unwrap();
     servers.until("server", SourceState::Ready).await;
     assert!(names(&servers.yard).contains(&"mcp__server__echo".to_owned()));
     let before = marked(&mark);
-    // It is connected: enabling it changes nothing, reconnecting starts it anew.
+    // It is already connected: enabling changes nothing, reconnecting restarts it.
     servers.yard.manage(&owner, "server", SourceCommand::Enable).unwrap();
     assert_eq!(servers.call("echo", json!({"text": "still there"})).await.error_kind(), None);
     assert_eq!(marked(&mark), before);
@@ -255,7 +258,7 @@ fn kill(pid: u32) {
     assert!(killed.unwrap().success());
 }
 
-/// Kills the server again and again under a constant load of calls. The long form is `./check soak`.
+/// Kills the server repeatedly under a constant load of calls. The long form is `./check soak`.
 #[tokio::test]
 async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() {
     let cycles = std::env::var("TOOLYARD_KILL_CYCLES").map_or(30, |cycles| cycles.parse().unwrap());
@@ -303,6 +306,6 @@ async fn a_server_that_is_killed_again_and_again_comes_back_and_no_call_hangs() 
     assert!(answered > 100 && refused > 0, "{answered} answered, {refused} refused");
     servers.stop().await;
     until_gone(&mark).await;
-    // Tests beside this one come and go with descriptors of their own.
+    // Other tests in this process open and close descriptors at the same time.
     assert!(descriptors() < before + 100, "{} descriptors, {before} before", descriptors());
 }

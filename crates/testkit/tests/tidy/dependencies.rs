@@ -1,6 +1,7 @@
-//! The rules of deny.toml, held offline: licences, sources and duplicate versions of everything that is built. Each rule is a
-//! function over a list of packages, so that each can be shown to fail.
-#![allow(clippy::expect_used, reason = "tests may")]
+//! The rules of deny.toml, checked offline: licenses, sources and duplicate versions of everything
+//! that is built. Each rule is a function over a list of packages, so that each can be shown to
+//! fail.
+#![allow(clippy::expect_used, reason = "a failing test panics")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-/// What `cargo deny` reads, as far as it is held here.
+/// The part of deny.toml that is checked here.
 #[derive(Deserialize)]
 struct Deny {
     graph: Graph,
@@ -55,7 +56,7 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// Nothing for crates of this repository.
+    /// `None` for crates of this repository.
     source: Option<String>,
 }
 
@@ -64,11 +65,12 @@ fn root() -> PathBuf {
 }
 
 fn deny() -> Deny {
-    let text = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml can be read");
-    toml::from_str(&text).expect("deny.toml has the keys that are held here")
+    let text = std::fs::read_to_string(root().join("deny.toml")).expect("deny.toml is readable");
+    toml::from_str(&text).expect("deny.toml has the expected keys")
 }
 
-/// Everything that is built for the targets of deny.toml, tests and build scripts included.
+/// Returns everything that is built for the targets of deny.toml, including tests and build
+/// scripts.
 fn packages(deny: &Deny) -> Vec<Package> {
     let mut command = Command::new(env!("CARGO"));
     command.args(["metadata", "--format-version", "1", "--locked", "--offline"]).current_dir(root());
@@ -83,15 +85,15 @@ fn packages(deny: &Deny) -> Vec<Package> {
 }
 
 fn wrong_licenses(packages: &[Package], allowed: &BTreeSet<String>) -> Vec<String> {
-    let told = |package: &Package| {
+    let violation = |package: &Package| {
         let license = package.license.as_deref().unwrap_or("none");
         let fine = allows(license, allowed);
         (!fine).then(|| format!("{} {}: {license}", package.name, package.version))
     };
-    packages.iter().filter_map(told).collect()
+    packages.iter().filter_map(violation).collect()
 }
 
-/// Whether an SPDX expression can be satisfied with these licences. `/` is an older way to write `OR`.
+/// Whether an SPDX expression can be satisfied with these licenses. `/` is an older form of `OR`.
 fn allows(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -141,22 +143,23 @@ fn wrong_sources(packages: &[Package], registries: &[String]) -> Vec<String> {
     other.map(|(package, source)| format!("{} {}: {source}", package.name, package.version)).collect()
 }
 
-/// Versions beside the newest that are not in the list, and entries of the list that nothing needs.
+/// Returns duplicate versions that are not in the list, and entries of the list that are not
+/// needed.
 fn wrong_duplicates(packages: &[Package], skipped: &[Skip]) -> Vec<String> {
     let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for package in packages {
         by_name.entry(&package.name).or_default().push(&package.version);
     }
     let fits = |skip: &Skip, name: &str, version: &str| {
-        let (of, wanted) = skip.name.split_once('@').unwrap_or((&skip.name, ""));
-        of == name && (version == wanted || version.starts_with(&format!("{wanted}.")))
+        let (package, prefix) = skip.name.split_once('@').unwrap_or((&skip.name, ""));
+        package == name && (version == prefix || version.starts_with(&format!("{prefix}.")))
     };
     let mut wrong = Vec::new();
     for (name, versions) in &by_name {
         let skips = |version: &&&str| skipped.iter().any(|skip| fits(skip, name, version));
         let left: Vec<&&str> = versions.iter().filter(|version| !skips(version)).collect();
         if left.len() > 1 {
-            wrong.push(format!("{name}: {left:?} are built side by side"));
+            wrong.push(format!("{name}: {left:?} are built together"));
         }
     }
     for skip in skipped {
@@ -164,10 +167,10 @@ fn wrong_duplicates(packages: &[Package], skipped: &[Skip]) -> Vec<String> {
             versions.len() > 1 && versions.iter().any(|version| fits(skip, name, version))
         });
         if !needed {
-            wrong.push(format!("{}: no duplicate any more, take it out of deny.toml", skip.name));
+            wrong.push(format!("{}: no longer a duplicate; remove it from deny.toml", skip.name));
         }
         if skip.reason.trim().is_empty() {
-            wrong.push(format!("{}: there is no reason", skip.name));
+            wrong.push(format!("{}: no reason given", skip.name));
         }
     }
     wrong
@@ -226,9 +229,9 @@ fn a_duplicate_and_an_exception_that_nothing_needs_are_found() {
     let skip = |name: &str, reason: &str| Skip { name: name.to_owned(), reason: reason.to_owned() };
     let wrong = wrong_duplicates(&packages, &[skip("a@1.0", "r"), skip("b@1", "")]);
     let expected = [
-        r#"a: ["1.10.0", "2.0.0"] are built side by side"#,
-        "b@1: no duplicate any more, take it out of deny.toml",
-        "b@1: there is no reason",
+        r#"a: ["1.10.0", "2.0.0"] are built together"#,
+        "b@1: no longer a duplicate; remove it from deny.toml",
+        "b@1: no reason given",
     ];
     assert_eq!(wrong, expected);
     assert_eq!(wrong_duplicates(&packages, &[skip("a@1", "r")]), [""; 0]);

@@ -1,4 +1,5 @@
-//! Names: a type that is visible outside its module has a name of its own, and nothing is named by a private metaphor.
+//! Names: a type that is visible outside its module has a unique name, and no name is a private
+//! metaphor.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,14 +8,14 @@ use syn::{Attribute, Ident, ImplItem, Item, TraitItem, Visibility};
 
 use super::super::{File, check, crate_of, holds, is_any};
 
-/// Module names that once stood for something the field has a word for.
+/// Former module names for which a standard term exists.
 const FORBIDDEN_MODULES: [(&str, &str); 31] = [
     ("asks", "questions"),
     ("attach", "remote"),
-    ("bank", "schema interning: say what it does"),
-    ("common", "say what is in it"),
+    ("bank", "a name such as `interning`"),
+    ("common", "a name for what it contains"),
     ("crew", "servers"),
-    ("cut", "pruning: say what it does"),
+    ("cut", "a name such as `pruning`"),
     ("desk", "dispatch"),
     ("door", "auth"),
     ("fleet", "servers"),
@@ -28,13 +29,13 @@ const FORBIDDEN_MODULES: [(&str, &str); 31] = [
     ("order", "request"),
     ("outside", "outbound"),
     ("own", "private_sessions"),
-    ("pack", "say what it does"),
+    ("pack", "a name for what it does"),
     ("pages", "cors"),
     ("past", "history"),
     ("places", "concurrency"),
     ("seats", "connections"),
     ("shelf", "result_store"),
-    ("split", "say what it does"),
+    ("split", "a name for what it does"),
     ("spot", "location"),
     ("turned", "rejection"),
     ("visit", "one_shot"),
@@ -42,7 +43,7 @@ const FORBIDDEN_MODULES: [(&str, &str); 31] = [
     ("way", "remote, route, transport: say which"),
 ];
 
-/// Type names that say nothing about what they hold.
+/// Type names that do not describe what they hold.
 const FORBIDDEN_TYPES: [&str; 20] = [
     "Asked", "Dress", "Dressed", "Found", "Kept", "Line", "Manned", "Order", "Place", "Reading", "Said",
     "Seen", "Slot", "Thing", "Told", "Trouble", "Wanted", "Way", "What", "Which",
@@ -55,28 +56,28 @@ const FORBIDDEN_FUNCTIONS: [&str; 32] = [
     "seen", "shelf", "told", "twice", "vouch", "wanted", "whom", "wrong",
 ];
 
-/// A function or method, and where it is.
+/// A function or method, and its location.
 struct Function {
     name: String,
-    place: String,
+    location: String,
 }
 
-/// A type definition: its name, where it is, and whether other modules can see it.
+/// A type definition: its name, its location, and whether other modules can see it.
 struct Definition {
     name: String,
-    place: String,
+    location: String,
     is_visible: bool,
 }
 
 fn duplicate_types(files: &[File]) -> Vec<String> {
     let mut by_name: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for definition in definitions(files).into_iter().filter(|definition| definition.is_visible) {
-        by_name.entry(definition.name).or_default().push(definition.place);
+        by_name.entry(definition.name).or_default().push(definition.location);
     }
     let several = by_name.into_iter().filter(|(_, places)| places.len() > 1);
     several
         .map(|(name, places)| {
-            format!("`{name}` is defined at {}: give each a name that says what it holds", places.join(", "))
+            format!("`{name}` is defined at {}: give each a name for what it holds", places.join(", "))
         })
         .collect()
 }
@@ -86,23 +87,23 @@ fn forbidden_names(files: &[File]) -> Vec<String> {
     for file in shipped(files) {
         let stem = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
         if let Some((name, instead)) = FORBIDDEN_MODULES.iter().find(|(name, _)| *name == stem) {
-            broken.push(format!("{}: a module is not called `{name}`, but: {instead}", file.path));
+            broken.push(format!("{}: rename the module `{name}`: {instead}", file.path));
         }
     }
-    for Definition { name, place, .. } in definitions(files) {
+    for Definition { name, location, .. } in definitions(files) {
         if FORBIDDEN_TYPES.contains(&name.as_str()) {
-            broken.push(format!("{place}: `{name}` says nothing: use a noun for what it holds"));
+            broken.push(format!("{location}: `{name}` is not descriptive: use a noun for what it holds"));
         }
     }
-    for Function { name, place } in functions(files) {
+    for Function { name, location } in functions(files) {
         if FORBIDDEN_FUNCTIONS.contains(&name.as_str()) {
-            broken.push(format!("{place}: `fn {name}` says nothing: use a verb for what it does"));
+            broken.push(format!("{location}: `fn {name}` is not descriptive: use a verb for what it does"));
         }
     }
     broken
 }
 
-/// What is shipped, without the tests beside it.
+/// Returns the shipped code, without test modules.
 fn shipped(files: &[File]) -> impl Iterator<Item = &File> {
     files.iter().filter(|file| {
         let Some((name, rest)) = crate_of(file) else { return false };
@@ -123,16 +124,16 @@ fn definitions(files: &[File]) -> Vec<Definition> {
         };
         if !is_for_tests(attributes) {
             let is_visible = !matches!(visibility, Visibility::Inherited);
-            found.push(Definition { name: name.to_string(), place: at(path, name.span()), is_visible });
+            found.push(Definition { name: name.to_string(), location: at(path, name.span()), is_visible });
         }
     })
 }
 
-/// Without implementations of traits: their methods are named where the trait is.
+/// Skips trait implementations, because the trait names their methods.
 fn functions(files: &[File]) -> Vec<Function> {
     collect(files, |path, item, found| {
         let mut add =
-            |name: &Ident| found.push(Function { name: name.to_string(), place: at(path, name.span()) });
+            |name: &Ident| found.push(Function { name: name.to_string(), location: at(path, name.span()) });
         match item {
             Item::Fn(function) => add(&function.sig.ident),
             Item::Impl(block) if block.trait_.is_none() => {
@@ -154,7 +155,7 @@ fn functions(files: &[File]) -> Vec<Function> {
     })
 }
 
-/// What `add` finds in each item of the shipped files, without modules of tests.
+/// Collects what `add` finds in each item of the shipped files, without test modules.
 fn collect<T>(files: &[File], add: impl Fn(&str, &Item, &mut Vec<T>)) -> Vec<T> {
     let mut found = Vec::new();
     for file in shipped(files) {
@@ -199,7 +200,7 @@ fn nothing_is_named_by_a_private_metaphor() {
 fn a_duplicate_visible_type_name_is_found() {
     let text = "pub struct Reply;\nmod inner {\n    pub(super) enum Reply {}\n}\n#[cfg(test)]\nmod tests {\n    pub struct Reply;\n}\n";
     let broken = [
-        "`Reply` is defined at crates/hub/src/a.rs:1, crates/hub/src/a.rs:3: give each a name that says what it holds",
+        "`Reply` is defined at crates/hub/src/a.rs:1, crates/hub/src/a.rs:3: give each a name for what it holds",
     ];
     check(duplicate_types, "crates/hub/src/a.rs", text, &broken);
     check(duplicate_types, "crates/hub/src/a.rs", &text.replace("pub(super) ", ""), &[]);
@@ -209,12 +210,12 @@ fn a_duplicate_visible_type_name_is_found() {
 
 #[test]
 fn a_forbidden_name_is_found() {
-    let broken = ["crates/hub/src/a.rs:2: `Said` says nothing: use a noun for what it holds"];
+    let broken = ["crates/hub/src/a.rs:2: `Said` is not descriptive: use a noun for what it holds"];
     check(forbidden_names, "crates/hub/src/a.rs", "//! a\nenum Said {}\nstruct SaidTwice;\n", &broken);
-    let broken = ["crates/serve/src/door.rs: a module is not called `door`, but: auth"];
+    let broken = ["crates/serve/src/door.rs: rename the module `door`: auth"];
     check(forbidden_names, "crates/serve/src/door.rs", "//! a\n", &broken);
     check(forbidden_names, "crates/serve/src/auth.rs", "//! a\n", &[]);
     let text = "//! a\nimpl A {\n    fn of() {}\n}\nimpl B for A {\n    fn hear() {}\n}\nfn of_kind() {}\n";
-    let broken = ["crates/hub/src/a.rs:3: `fn of` says nothing: use a verb for what it does"];
+    let broken = ["crates/hub/src/a.rs:3: `fn of` is not descriptive: use a verb for what it does"];
     check(forbidden_names, "crates/hub/src/a.rs", text, &broken);
 }

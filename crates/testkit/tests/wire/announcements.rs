@@ -1,4 +1,4 @@
-//! What clients are told unasked, and only if they wanted to hear it.
+//! Unsolicited notifications. They are sent only to clients that subscribed to them.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Message, Over, Signal, Version};
@@ -21,35 +21,35 @@ async fn a_legacy_client_hears_of_changed_lists_and_its_subscriptions() {
                 Over::Stdio => None,
             };
             client.ask("resources/subscribe", json!({"uri": NOTE})).await.answer.result();
-            let mut said = change_everything(&mut client).await;
-            said.extend(client.ask("resources/unsubscribe", json!({"uri": NOTE})).await.said);
-            said.extend(client.call("touch", json!({"uri": NOTE})).await.said);
-            said.extend(client.call("change_tools", "{}").await.said);
+            let mut received = change_everything(&mut client).await;
+            received.extend(client.ask("resources/unsubscribe", json!({"uri": NOTE})).await.messages);
+            received.extend(client.call("touch", json!({"uri": NOTE})).await.messages);
+            received.extend(client.call("change_tools", "{}").await.messages);
             match &mut standing {
                 Some(events) => {
-                    assert!(said.is_empty(), "{version}: {said:?}");
-                    while said.len() < 5 {
-                        said.push(events.next_message().await.unwrap().1);
+                    assert!(received.is_empty(), "{version}: {received:?}");
+                    while received.len() < 5 {
+                        received.push(events.next_message().await.unwrap().1);
                     }
                 }
-                // What is said on its own may come after the answer that it is not part of.
+                // A notification outside any call may arrive after the answer.
                 None => {
-                    while said.len() < 5 {
-                        said.push(client.line().next().await);
+                    while received.len() < 5 {
+                        received.push(client.line().next().await);
                     }
                 }
             }
-            let said: Vec<Value> = said.into_iter().map(|message| message.value).collect();
-            let told =
+            let received: Vec<Value> = received.into_iter().map(|message| message.value).collect();
+            let notification =
                 |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
             let expected = [
-                told(UPDATED, json!({"uri": NOTE})),
-                told(TOOLS, json!({})),
-                told(PROMPTS, json!({})),
-                told(RESOURCES, json!({})),
-                told(TOOLS, json!({})),
+                notification(UPDATED, json!({"uri": NOTE})),
+                notification(TOOLS, json!({})),
+                notification(PROMPTS, json!({})),
+                notification(RESOURCES, json!({})),
+                notification(TOOLS, json!({})),
             ];
-            assert_eq!(said, expected, "{over:?} {version}");
+            assert_eq!(received, expected, "{over:?} {version}");
         }
     }
 }
@@ -63,11 +63,12 @@ async fn a_legacy_client_may_have_several_standing_streams_and_hears_everything_
         client.call("change_tools", "{}").await;
         assert_eq!(second.next_message().await.unwrap().1.method(), Some(TOOLS), "{version}");
         drop(second);
-        // Nothing of the change before is told again; of those after it, some may go to the stream that is just closing.
-        let mut heard = std::pin::pin!(first.next_message());
+        // The earlier change is not announced again. Later ones may still go to the stream that is
+        // closing.
+        let mut next = std::pin::pin!(first.next_message());
         let message = loop {
             client.call("change_prompts", "{}").await;
-            let soon = tokio::time::timeout(std::time::Duration::from_millis(100), &mut heard).await;
+            let soon = tokio::time::timeout(std::time::Duration::from_millis(100), &mut next).await;
             if let Ok(message) = soon {
                 break message;
             }
@@ -82,20 +83,21 @@ async fn a_subscription_is_acknowledged_first_filtered_and_ends_with_a_result() 
     let mut client = Client::join(&server, Version::V2026_07_28).await;
     let mut other = Client::join(&server, Version::V2026_07_28).await;
     let missing = "probe://missing";
-    let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": [NOTE, missing]});
-    let mut listening = client.begin("subscriptions/listen", json!({"notifications": wanted})).await;
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [NOTE, missing]});
+    let mut listening = client.begin("subscriptions/listen", json!({"notifications": filter})).await;
     let id = listening.id.clone();
-    let told = |method: &str, params: Value| {
+    let notification = |method: &str, params: Value| {
         let mut params = params;
         params["_meta"] = json!({"io.modelcontextprotocol/subscriptionId": id});
         json!({"jsonrpc": "2.0", "method": method, "params": params})
     };
     let agreed = json!({"toolsListChanged": true, "resourceSubscriptions": [NOTE]});
-    let acknowledged = told("notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
+    let acknowledged =
+        notification("notifications/subscriptions/acknowledged", json!({"notifications": agreed}));
     assert_eq!(listening.next().await.unwrap().value, acknowledged);
     change_everything(&mut other).await;
-    assert_eq!(listening.next().await.unwrap().value, told(UPDATED, json!({"uri": NOTE})));
-    assert_eq!(listening.next().await.unwrap().value, told(TOOLS, json!({})));
+    assert_eq!(listening.next().await.unwrap().value, notification(UPDATED, json!({"uri": NOTE})));
+    assert_eq!(listening.next().await.unwrap().value, notification(TOOLS, json!({})));
     server.process().await.signal(Signal::Terminate);
     assert_eq!(listening.finish().await.answer.value, ended(&id));
     assert_eq!(server.process().await.exit().await, Some(0));
@@ -104,15 +106,15 @@ async fn a_subscription_is_acknowledged_first_filtered_and_ends_with_a_result() 
 #[tokio::test]
 async fn a_subscription_works_on_stdio_beside_other_requests() {
     let mut client = probe(Over::Stdio, Version::V2026_07_28).await;
-    let wanted = json!({"notifications": {"promptsListChanged": true, "resourcesListChanged": true}});
-    let mut listening = client.begin("subscriptions/listen", wanted).await;
+    let params = json!({"notifications": {"promptsListChanged": true, "resourcesListChanged": true}});
+    let mut listening = client.begin("subscriptions/listen", params).await;
     let acknowledged = listening.next().await.unwrap();
     assert_eq!(acknowledged.method(), Some("notifications/subscriptions/acknowledged"));
-    let mut said = change_everything(&mut client).await;
-    while said.len() < 2 {
-        said.push(listening.next().await.unwrap());
+    let mut received = change_everything(&mut client).await;
+    while received.len() < 2 {
+        received.push(listening.next().await.unwrap());
     }
-    let methods: Vec<_> = said.iter().map(|message| message.method().unwrap()).collect();
+    let methods: Vec<_> = received.iter().map(|message| message.method().unwrap()).collect();
     assert_eq!(methods, [PROMPTS, RESOURCES]);
     let id = listening.id.clone();
     client.line().process().await.signal(Signal::Terminate);
@@ -123,23 +125,23 @@ async fn a_subscription_works_on_stdio_beside_other_requests() {
 #[tokio::test]
 async fn a_cancelled_subscription_is_silent() {
     let mut client = probe(Over::Stdio, Version::V2026_07_28).await;
-    let wanted = json!({"notifications": {"toolsListChanged": true}});
-    let mut listening = client.begin("subscriptions/listen", wanted).await;
+    let params = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = client.begin("subscriptions/listen", params).await;
     listening.next().await.unwrap();
     client.cancel(&listening.id).await;
     assert!(change_everything(&mut client).await.is_empty());
-    assert!(client.ask("tools/list", "{}").await.said.is_empty());
+    assert!(client.ask("tools/list", "{}").await.messages.is_empty());
 }
 
-/// Touches two resources, then changes each list; what was said meanwhile.
+/// Touches two resources, then changes each list. Returns the messages received meanwhile.
 async fn change_everything(client: &mut Client) -> Vec<Message> {
-    let mut said = Vec::new();
-    said.extend(client.call("touch", json!({"uri": "probe://other"})).await.said);
-    said.extend(client.call("touch", json!({"uri": NOTE})).await.said);
+    let mut received = Vec::new();
+    received.extend(client.call("touch", json!({"uri": "probe://other"})).await.messages);
+    received.extend(client.call("touch", json!({"uri": NOTE})).await.messages);
     for change in ["change_tools", "change_prompts", "change_resources"] {
-        said.extend(client.call(change, "{}").await.said);
+        received.extend(client.call(change, "{}").await.messages);
     }
-    said
+    received
 }
 
 fn ended(id: &Value) -> Value {

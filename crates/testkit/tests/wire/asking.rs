@@ -1,4 +1,5 @@
-//! Tools that ask: by a request of the server in the legacy era, by an answer that asks in the modern one.
+//! Tools that ask: with a request of the server in the legacy era, and with an `input_required`
+//! result in the modern one.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Message, Version};
@@ -12,7 +13,7 @@ async fn a_legacy_client_is_asked_while_the_call_goes_on() {
     for over in Client::BOTH {
         for version in WITH_FORMS {
             let mut client = probe(over, version).await;
-            for (answer, said) in [
+            for (answer, text) in [
                 (json!({"action": "accept", "content": {"name": "Ada"}}), "tea: Ada"),
                 (json!({"action": "decline"}), "tea: declined"),
                 (json!({"action": "cancel"}), "tea: cancelled"),
@@ -22,7 +23,7 @@ async fn a_legacy_client_is_asked_while_the_call_goes_on() {
                 assert_eq!(question.method(), Some("elicitation/create"), "{over:?} {version}");
                 assert_eq!(question.params()["message"], "Who is it, for tea?", "{over:?} {version}");
                 client.reply(question.id(), answer).await;
-                assert_eq!(call.finish().await.answer.content(), said, "{over:?} {version}");
+                assert_eq!(call.finish().await.answer.content(), text, "{over:?} {version}");
             }
         }
     }
@@ -47,14 +48,16 @@ async fn a_modern_client_repeats_its_request_with_the_answer() {
 async fn a_state_is_good_once_and_for_one_request() {
     for over in Client::BOTH {
         let mut client = probe(over, Version::V2026_07_28).await;
-        let asked = client.ask("tools/call", ask("tea")).await.answer;
+        let input_required = client.ask("tools/call", ask("tea")).await.answer;
         let answer = named("name", "Ada");
 
-        let other = client.ask("tools/call", repeat(ask("coffee"), &asked, answer.clone())).await.answer;
+        let other =
+            client.ask("tools/call", repeat(ask("coffee"), &input_required, answer.clone())).await.answer;
         assert_eq!(other.code(), -32602, "{over:?}: for another request");
-        let other = client.ask("tools/call", repeat(ask_twice(), &asked, answer.clone())).await.answer;
+        let other =
+            client.ask("tools/call", repeat(ask_twice(), &input_required, answer.clone())).await.answer;
         assert_eq!(other.code(), -32602, "{over:?}: for another tool");
-        let state = asked.result()["requestState"].as_str().unwrap();
+        let state = input_required.result()["requestState"].as_str().unwrap();
         let (payload, signature) = state.split_once('.').unwrap();
         let upper = payload.to_uppercase();
         for tampered in [
@@ -64,15 +67,15 @@ async fn a_state_is_good_once_and_for_one_request() {
             format!("{upper}.{signature}"),
             format!("{payload}.{}", signature.chars().rev().collect::<String>()),
         ] {
-            let mut again = repeat(ask("tea"), &asked, answer.clone());
+            let mut again = repeat(ask("tea"), &input_required, answer.clone());
             again["requestState"] = json!(tampered);
             let refused = client.ask("tools/call", again).await.answer;
             assert_eq!(refused.code(), -32602, "{over:?}: {tampered}");
         }
 
-        let done = client.ask("tools/call", repeat(ask("tea"), &asked, answer.clone())).await.answer;
+        let done = client.ask("tools/call", repeat(ask("tea"), &input_required, answer.clone())).await.answer;
         assert_eq!(done.content(), "tea: Ada", "{over:?}");
-        let used = client.ask("tools/call", repeat(ask("tea"), &asked, answer)).await.answer;
+        let used = client.ask("tools/call", repeat(ask("tea"), &input_required, answer)).await.answer;
         assert_eq!(used.code(), -32602, "{over:?}: used already");
     }
 }
@@ -83,10 +86,11 @@ async fn a_state_is_good_for_one_principal() {
     let version = Version::V2026_07_28;
     let mut ada = Client::join_as(&server, version, Some("one".to_owned())).await;
     let mut bob = Client::join_as(&server, version, Some("two".to_owned())).await;
-    let asked = ada.ask("tools/call", ask("tea")).await.answer;
-    let stolen = bob.ask("tools/call", repeat(ask("tea"), &asked, named("name", "Bob"))).await.answer;
+    let input_required = ada.ask("tools/call", ask("tea")).await.answer;
+    let stolen =
+        bob.ask("tools/call", repeat(ask("tea"), &input_required, named("name", "Bob"))).await.answer;
     assert_eq!(stolen.code(), -32602);
-    let done = ada.ask("tools/call", repeat(ask("tea"), &asked, named("name", "Ada"))).await.answer;
+    let done = ada.ask("tools/call", repeat(ask("tea"), &input_required, named("name", "Ada"))).await.answer;
     assert_eq!(done.content(), "tea: Ada");
 }
 
@@ -94,9 +98,9 @@ async fn a_state_is_good_for_one_principal() {
 async fn an_answer_that_makes_no_sense_is_asked_for_again() {
     for over in Client::BOTH {
         let mut client = probe(over, Version::V2026_07_28).await;
-        let asked = client.ask("tools/call", ask("tea")).await.answer;
+        let input_required = client.ask("tools/call", ask("tea")).await.answer;
         let nonsense = json!({"name": {"action": "perhaps"}, "unknown": 7});
-        let again = client.ask("tools/call", repeat(ask("tea"), &asked, nonsense)).await.answer;
+        let again = client.ask("tools/call", repeat(ask("tea"), &input_required, nonsense)).await.answer;
         assert_eq!(question(&again, "name"), "Who is it, for tea?", "{over:?}");
         let done = client.ask("tools/call", repeat(ask("tea"), &again, named("name", "Ada"))).await.answer;
         assert_eq!(done.content(), "tea: Ada", "{over:?}");
@@ -141,7 +145,7 @@ fn ask_twice() -> Value {
     json!({"name": "ask_twice", "arguments": {}})
 }
 
-/// The message of the question with this key, which must be the only one.
+/// Returns the message of the question with this key, which must be the only one.
 fn question<'a>(answer: &'a Message, key: &str) -> &'a str {
     let requests = answer.result()["inputRequests"].as_object().unwrap();
     assert_eq!(requests.keys().collect::<Vec<_>>(), [key]);
@@ -149,9 +153,9 @@ fn question<'a>(answer: &'a Message, key: &str) -> &'a str {
     requests[key]["params"]["message"].as_str().unwrap()
 }
 
-/// The same request again, with the answers that were asked for.
-fn repeat(mut request: Value, asked: &Message, answers: Value) -> Value {
-    request["requestState"] = asked.result()["requestState"].clone();
+/// Returns the same request with the answers added.
+fn repeat(mut request: Value, input_required: &Message, answers: Value) -> Value {
+    request["requestState"] = input_required.result()["requestState"].clone();
     request["inputResponses"] = answers;
     request
 }

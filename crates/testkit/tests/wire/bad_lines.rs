@@ -1,11 +1,11 @@
-//! Bad input on stdio: each piece gets the protocol's own error, and the connection works afterwards.
+//! Bad input on stdio: each line gets the protocol's own error, and the connection keeps working.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Over, Version};
 
 use super::start::{line, probe, probe_with};
 
-/// Lines that are no message, the code that each is refused with, and the id that could be read.
+/// Lines that are not messages, the code of each refusal, and the id that could be read.
 pub(super) fn no_messages() -> Vec<(&'static str, i64, Value)> {
     let none = Value::Null;
     vec![
@@ -121,7 +121,7 @@ async fn an_id_that_is_in_use_is_refused_and_the_first_request_goes_on() {
         let refused = client.line().exchange(&text).await;
         assert_eq!((refused.code(), refused.id()), (-32600, &id), "{version}");
         let opened = client.call("open", json!({"gate": "g", "n": 1})).await;
-        let first = match opened.said.into_iter().next() {
+        let first = match opened.messages.into_iter().next() {
             Some(first) => first,
             None => client.line().next().await,
         };
@@ -156,5 +156,5 @@ pub(super) fn deep(depth: usize) -> String {
 async fn works(client: &mut Client) {
     let after = client.ask("prompts/list", "{}").await;
     assert_eq!(after.answer.result()["prompts"][0]["name"], "greet");
-    assert!(after.said.is_empty(), "{:?}", after.said);
+    assert!(after.messages.is_empty(), "{:?}", after.messages);
 }

@@ -1,4 +1,4 @@
-//! Requests that are messages but make no sense: the same codes over both transports.
+//! Valid messages with invalid content: the same error codes over both transports.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Over, Version};
@@ -6,11 +6,12 @@ use toolyard_testkit::harness::{Client, Over, Version};
 use super::start::{everywhere, probe};
 
 #[tokio::test]
-async fn methods_that_nobody_knows_are_refused() {
+async fn unknown_methods_are_refused() {
     for (over, version) in everywhere() {
         let mut client = probe(over, version).await;
         for method in ["tools/unknown", "", "tools/LIST", "rpc.discover", "é"] {
-            // Headers have no letters like this one; the version that mirrors methods there cannot be asked.
+            // This character is not allowed in headers, so the version that mirrors methods in
+            // headers is skipped.
             if over == Over::Http && version.is_modern() && !method.is_ascii() {
                 continue;
             }
@@ -113,7 +114,7 @@ async fn modern_metadata_that_is_missing_or_wrong_is_refused() {
             (json!({&version: "2031-01-01", &capabilities: {}}), -32022),
             (json!({&version: "2025-11-25", &capabilities: {}}), -32022),
         ] {
-            // Not added to by the harness: this is what it would add.
+            // The request as the harness would complete it, sent as is.
             let params = call_with(&meta);
             let text =
                 json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": params}).to_string();

@@ -1,4 +1,5 @@
-//! Bad input over HTTP: each piece gets its status and the protocol's own error, and others are served.
+//! Bad input over HTTP: each request gets its status and the protocol's own error, and other
+//! clients are still served.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Over, Version};

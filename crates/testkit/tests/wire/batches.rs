@@ -1,11 +1,11 @@
-//! Batches: one version has them, the others refuse them.
+//! Batches: one protocol version supports them, the others refuse them.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Message, Over, Version};
 
 use super::start::{everywhere, probe};
 
-/// Two requests, a notification, a response to nothing and two that are no messages.
+/// Two requests, a notification, a response to nothing and two items that are not messages.
 const MIXED: &str = concat!(
     r#"[{"jsonrpc":"2.0","id":71,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/x"},17,"#,
     r#"{"jsonrpc":"2.0","id":72,"method":"tools/call","params":{"name":"slow","arguments":{"ms":1}}},"#,
@@ -54,7 +54,7 @@ async fn a_batch_without_requests_has_no_answer() {
     let silent = r#"[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":99,"result":{}}]"#;
     let mut stdio = probe(Over::Stdio, Version::V2025_03_26).await;
     stdio.line().send(silent).await;
-    assert!(stdio.ask("prompts/list", "{}").await.said.is_empty());
+    assert!(stdio.ask("prompts/list", "{}").await.messages.is_empty());
     let http = probe(Over::Http, Version::V2025_03_26).await;
     let reply = http.post(silent).await;
     assert_eq!((reply.status, reply.text().await.as_str()), (202, ""));
@@ -90,7 +90,7 @@ fn expected() -> Vec<Value> {
     ]
 }
 
-/// The id, the error's code, and the text or the result of each answer, in a fixed order.
+/// Returns the id, the error code, and the text or result of each answer, in a fixed order.
 fn sorted(answers: &[Value]) -> Vec<Value> {
     let brief = |answer: &Value| {
         let result = answer.pointer("/result/content/0/text").unwrap_or(&answer["result"]);

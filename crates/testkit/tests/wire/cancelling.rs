@@ -1,4 +1,4 @@
-//! However a client takes a request back or goes away, the tool learns of it, and nobody is answered.
+//! However a client cancels a request or disconnects, the tool is canceled and no answer is sent.
 
 use serde_json::json;
 use toolyard_testkit::harness::{Over, Process, Scratch, Version};
@@ -16,7 +16,7 @@ async fn a_cancelled_request_ends_its_tool_and_has_no_answer_on_stdio() {
         client.cancel(&call.id).await;
         traces.wait_cancelled().await;
         let after = client.ask("tools/list", "{}").await;
-        assert!(after.said.is_empty(), "{version}: {:?}", after.said);
+        assert!(after.messages.is_empty(), "{version}: {:?}", after.messages);
     }
 }
 
@@ -63,7 +63,7 @@ async fn a_client_process_that_is_killed_ends_its_tool() {
     let traces = scratch.traces("call");
     scratch.file("request", &(modern_call(1, "wait_until_cancelled", &traces.arguments()) + "\n"));
     let directory = scratch.path("").display().to_string();
-    // The client is the shell, which holds both pipes and becomes `sleep` with them.
+    // The client is the shell. It holds both pipes and becomes `sleep` with them.
     let script = r#"cd "$1" && mkfifo in out && ("$0" stdio --yard probe --drain 60000 <in >out &)
         exec 3>in 4<out && cat request >&3 && exec sleep 600"#;
     let (mut client, _stdin, _stdout) = Process::start("sh", &["-c", script, FIXTURE, &directory]);
@@ -127,7 +127,7 @@ async fn a_legacy_client_that_leaves_its_stream_may_come_back_for_a_while() {
 #[tokio::test]
 async fn a_call_that_waits_for_an_answer_is_cancelled_with_its_client() {
     let mut client = probe(Over::Http, Version::V2025_11_25).await;
-    let mut call = client.begin_call("ask", json!({"about": "nobody"})).await;
+    let mut call = client.begin_call("ask", json!({"about": "tea"})).await;
     let question = call.next().await.unwrap();
     assert_eq!(question.method(), Some("elicitation/create"));
     client.cancel(&call.id).await;

@@ -1,4 +1,4 @@
-//! Many clients that open something and go away, or never finish what they began.
+//! Many clients that open something and disconnect, or never finish their requests.
 
 use std::time::Duration;
 
@@ -10,11 +10,12 @@ use toolyard_testkit::harness::{Client, Version};
 use super::start::{server, server_with};
 
 const MEGABYTES: u64 = 100;
-/// Far less than it takes to give up on half a request, which is what holding up would look like.
+/// Far less than the timeout for an incomplete request, which is how long a blocked server would
+/// take.
 const QUICKLY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
-async fn sessions_that_nobody_uses_make_room_for_new_ones() {
+async fn idle_sessions_make_room_for_new_ones() {
     let server = server().await;
     let version = Version::V2025_11_25;
     let mut first = Client::join(&server, version).await;
@@ -32,7 +33,11 @@ async fn sessions_that_nobody_uses_make_room_for_new_ones() {
     let grown = server.process().await.megabytes().saturating_sub(before);
     assert!(grown < MEGABYTES, "{grown} MB more");
     let ping = first.text("ping", &json!({}));
-    assert_eq!(first.post(&ping).await.refusal().await, (404, -32600), "the idlest session went");
+    assert_eq!(
+        first.post(&ping).await.refusal().await,
+        (404, -32600),
+        "the session that was idle longest is closed"
+    );
     listening.ask("ping", "{}").await.answer.result();
     Client::join(&server, version).await.ask("ping", "{}").await.answer.result();
 }
@@ -53,7 +58,7 @@ async fn a_session_in_use_is_never_sent_away() {
 }
 
 #[tokio::test]
-async fn a_thousand_half_requests_hold_up_nobody_else() {
+async fn a_thousand_incomplete_requests_do_not_delay_others() {
     let server = server().await;
     let mut client = Client::join(&server, Version::V2026_07_28).await;
     client.ask("tools/list", "{}").await.answer.result();
@@ -64,9 +69,9 @@ async fn a_thousand_half_requests_hold_up_nobody_else() {
         stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le").await.unwrap();
         half.push(stream);
     }
-    let asked = Instant::now();
+    let start = Instant::now();
     client.ask("tools/list", "{}").await.answer.result();
-    assert!(asked.elapsed() < QUICKLY, "an answer took {:?}", asked.elapsed());
+    assert!(start.elapsed() < QUICKLY, "an answer took {:?}", start.elapsed());
     let grown = server.process().await.megabytes().saturating_sub(before);
     assert!(grown < MEGABYTES, "{grown} MB more");
 }

@@ -1,4 +1,4 @@
-//! What a tool says about itself, gets and gives arrives as it was written: every byte of it.
+//! Definitions, arguments and results arrive exactly as written, byte for byte.
 
 use serde_json::value::RawValue;
 use toolyard_hub::json::{Object, from_text};
@@ -13,9 +13,9 @@ async fn a_definition_arrives_as_it_was_written() {
         let answer = client.ask("tools/list", "{}").await.answer;
         let result = Object::parse(&answer.raw_result()).unwrap();
         let tools: Vec<Box<RawValue>> = serde_json::from_str(result.get("tools").unwrap().get()).unwrap();
-        let odd: Vec<&str> =
+        let definitions: Vec<&str> =
             tools.iter().map(|tool| tool.get()).filter(|text| text.contains(r#""name":"odd""#)).collect();
-        assert_eq!(odd, [ODD_DEFINITION], "{over:?} {version}");
+        assert_eq!(definitions, [ODD_DEFINITION], "{over:?} {version}");
         let added = if version.is_modern() {
             &["tools", "resultType", "ttlMs", "cacheScope", "_meta"][..]
         } else {
@@ -36,9 +36,9 @@ async fn a_result_arrives_as_it_was_written() {
         }
         let mut expected = members(&Object::parse(&from_text(ODD_RESULT.to_owned())).unwrap());
         let mut arrived = members(&Object::parse(&answer.raw_result()).unwrap());
-        let place = |all: &[(String, String)]| all.iter().position(|(key, _)| key == "_meta").unwrap();
-        let (_, meta) = arrived.remove(place(&arrived));
-        let (_, own_meta) = expected.remove(place(&expected));
+        let meta_index = |all: &[(String, String)]| all.iter().position(|(key, _)| key == "_meta").unwrap();
+        let (_, meta) = arrived.remove(meta_index(&arrived));
+        let (_, own_meta) = expected.remove(meta_index(&expected));
         expected.push(("resultType".to_owned(), r#""complete""#.to_owned()));
         assert_eq!(arrived, expected, "{over:?} {version}");
         let info = r#""io.modelcontextprotocol/serverInfo":"#;

@@ -1,4 +1,4 @@
-//! Lists in pages: every page, nothing twice, and cursors that only we can make.
+//! Paginated lists: every page, no duplicates, and cursors that only the server can create.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Client;

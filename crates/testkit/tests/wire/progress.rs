@@ -1,4 +1,4 @@
-//! Progress: in order, before the answer, and only for those who asked for it.
+//! Progress: in order, before the answer, and only for clients that requested it.
 
 use serde_json::{Value, json};
 
@@ -17,21 +17,25 @@ async fn progress_comes_in_order_and_before_the_answer() {
             params
         };
         let expected = [step(1), step(2), step(3)];
-        let said = exchange.notifications("notifications/progress");
-        assert_eq!(said, expected.iter().collect::<Vec<_>>(), "{over:?} {version}");
-        assert_eq!((exchange.said.len(), exchange.answer.content()), (3, "arrived"), "{over:?} {version}");
+        let progress = exchange.notifications("notifications/progress");
+        assert_eq!(progress, expected.iter().collect::<Vec<_>>(), "{over:?} {version}");
+        assert_eq!(
+            (exchange.messages.len(), exchange.answer.content()),
+            (3, "arrived"),
+            "{over:?} {version}"
+        );
         let after = client.ask("tools/list", "{}").await;
-        assert!(after.said.is_empty(), "{over:?} {version}: {:?}", after.said);
+        assert!(after.messages.is_empty(), "{over:?} {version}: {:?}", after.messages);
     }
 }
 
 #[tokio::test]
-async fn nobody_hears_of_progress_without_a_token() {
+async fn progress_is_not_sent_without_a_token() {
     for (over, version) in everywhere() {
         let mut client = probe(over, version).await;
         client.call("open", json!({"gate": "g", "n": 3})).await.answer.result();
         let exchange = client.call("steps", json!({"gate": "g", "n": 3})).await;
-        assert!(exchange.said.is_empty(), "{over:?} {version}: {:?}", exchange.said);
+        assert!(exchange.messages.is_empty(), "{over:?} {version}: {:?}", exchange.messages);
         assert_eq!(exchange.answer.content(), "arrived");
     }
 }
@@ -66,7 +70,7 @@ async fn log_lines_come_at_the_level_that_was_asked_for() {
             client.ask("logging/setLevel", json!({"level": "debug"})).await.answer.result();
             (quiet, client.call("flood", json!({"n": 2})).await)
         };
-        assert!(quiet.said.is_empty(), "{over:?} {version}: {:?}", quiet.said);
+        assert!(quiet.messages.is_empty(), "{over:?} {version}: {:?}", quiet.messages);
         let lines: Vec<Value> = loud.notifications("notifications/message").into_iter().cloned().collect();
         let line = |text: &str| json!({"level": "info", "data": text});
         assert_eq!(lines, [line("line 1"), line("line 2")], "{over:?} {version}");

@@ -1,4 +1,4 @@
-//! A legacy client that was cut off reads on where it stopped.
+//! A legacy client that lost its connection resumes where it stopped.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Events, Over, Version};
@@ -28,7 +28,7 @@ async fn a_stream_goes_on_with_what_was_missed_and_the_answer() {
         assert!(resumed.next().await.is_none(), "{version}");
 
         let mut over = client.listen(last.as_deref()).await.events();
-        assert!(over.next().await.is_none(), "{version}: nothing was missed");
+        assert!(over.next().await.is_none(), "{version}: an event was sent twice");
     }
 }
 
@@ -68,7 +68,7 @@ async fn a_stream_belongs_to_its_session() {
     assert_eq!(other.listen(last.as_deref()).await.refusal().await, (400, -32600));
 }
 
-/// Begins three steps through the gate `g`; the id of the request and its stream.
+/// Starts three steps through the gate `g`. Returns the id of the request and its stream.
 async fn three_steps(client: &mut Client) -> (Value, Events) {
     let call = client.begin_watched_call("steps", json!({"gate": "g", "n": 3}), "tok").await;
     let id = call.id.clone();

@@ -17,7 +17,7 @@ pub(super) fn both_eras() -> impl Iterator<Item = (Over, Version)> {
     Client::BOTH.into_iter().flat_map(|over| Version::NEWEST.into_iter().map(move |version| (over, version)))
 }
 
-/// A client of a server of its own.
+/// Returns a client with a server of its own.
 pub(super) async fn probe(over: Over, version: Version) -> Client {
     probe_with(&[], over, version).await
 }
@@ -26,7 +26,7 @@ pub(super) async fn probe_with(arguments: &[&str], over: Over, version: Version)
     Client::start(FIXTURE, &with_yard(arguments), over, version).await
 }
 
-/// A server for several clients.
+/// Starts a server for several clients.
 pub(super) async fn server() -> Arc<Server> {
     server_with(&[]).await
 }
@@ -35,12 +35,13 @@ pub(super) async fn server_with(arguments: &[&str]) -> Arc<Server> {
     Server::start(FIXTURE, &with_yard(arguments)).await
 }
 
-/// A server that nobody has said anything to.
+/// Starts a server that has received nothing yet.
 pub(super) fn line(version: Version) -> Line {
     Line::start(FIXTURE, &["stdio", "--yard", "probe"], version)
 }
 
-/// A whole modern tool call, which wants to hear of progress and logs, for clients that are no [`Client`].
+/// A complete modern tool call that requests progress and logs, for clients that do not use
+/// [`Client`].
 pub(super) fn modern_call(id: u32, tool: &str, arguments: &Value) -> String {
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -1,4 +1,5 @@
-//! A server that is told to stop: calls in flight may finish, and those that do not in time are cancelled.
+//! Stopping a server: calls in flight may finish, and calls that do not finish in time are
+//! canceled.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Over, Scratch, Signal, Version};
@@ -41,8 +42,8 @@ async fn calls_that_do_not_end_in_time_are_cancelled() {
 async fn a_call_that_waits_for_an_answer_does_not_hold_up_the_end() {
     for over in [Over::Stdio, Over::Http] {
         let mut client = probe_with(&["--drain", "60000"], over, Version::V2026_07_28).await;
-        let asked = client.call("ask", json!({"about": "nobody"})).await.answer;
-        assert_eq!(asked.result()["resultType"], Value::from("input_required"));
+        let question = client.call("ask", json!({"about": "tea"})).await.answer;
+        assert_eq!(question.result()["resultType"], Value::from("input_required"));
         let code = match over {
             Over::Stdio => {
                 client.line().close_stdin().await;

@@ -1,4 +1,4 @@
-//! The frame around every screen: where one is, what was said, and which keys there are.
+//! The frame around every screen: breadcrumbs, notices, and key hints.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -11,13 +11,13 @@ use crate::canvas::{Canvas, inset, split_bottom, split_top};
 use crate::screen::{KeyHints, Screen, log_line};
 use crate::text::{clip, format_count, width};
 
-/// Less than this is not enough for anything.
+/// The minimum size of the terminal.
 const LEAST: (u16, u16) = (40, 10);
-/// How high the end of the log is below a screen.
+/// The height of the log tail below a screen.
 const TAIL: u16 = 6;
 
 impl App {
-    /// Draws everything that is to be seen.
+    /// Draws the whole UI.
     pub fn draw(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
         if let Some(cursor) = self.paint(area, frame.buffer_mut()) {
@@ -25,7 +25,7 @@ impl App {
         }
     }
 
-    /// The same into any buffer; where the cursor is, if it is seen.
+    /// Draws the UI into any buffer; returns the cursor position if the cursor is visible.
     fn paint(&mut self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         let mut canvas = Canvas { buffer, theme: self.world.theme, cursor: None };
         if area.width < LEAST.0 || area.height < LEAST.1 {
@@ -53,12 +53,12 @@ impl App {
             canvas.cursor = None;
             asking.draw(&mut canvas, body);
         }
-        if let Some(said) = &self.notice {
-            let (mark, style) = match said.tone {
+        if let Some(notice_line) = &self.notice {
+            let (mark, style) = match notice_line.tone {
                 NoticeLevel::Good => ("✓", canvas.theme.good()),
                 NoticeLevel::Bad => ("!", canvas.theme.bad()),
             };
-            canvas.text(inset(notice, 1), 0, &format!("{mark} {}", said.text), style);
+            canvas.text(inset(notice, 1), 0, &format!("{mark} {}", notice_line.text), style);
         }
         draw_keys(&mut canvas, keys, &self.keys());
         canvas.cursor
@@ -88,7 +88,7 @@ impl App {
         let state_width = width(&state) + 1;
         let room = usize::from(area.width).saturating_sub(state_width + 2);
         let titles: Vec<String> = self.screens.iter().map(|screen| screen.title(&self.world)).collect();
-        // Where there is no room for all, the beginning is left out.
+        // If the breadcrumbs do not fit, the first ones are omitted.
         let mut first = 0;
         let length = |from: usize| titles[from..].iter().map(|title| width(title) + 3).sum::<usize>();
         while first + 1 < titles.len() && length(first) > room {
@@ -129,7 +129,7 @@ impl App {
     }
 }
 
-/// As many of the keys as there is room for; the last ones stay.
+/// Draws as many key hints as fit; the last two always stay.
 fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &KeyHints) {
     let theme = canvas.theme;
     let room = usize::from(area.width);
@@ -137,7 +137,7 @@ fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &KeyHints) {
         |keys: &[(&str, &str)]| keys.iter().map(|(key, what)| width(key) + width(what) + 3).sum::<usize>();
     let mut shown: Vec<(&str, &str)> = keys.clone();
     while shown.len() > 2 && taken(&shown) > room {
-        // The way back and the help are at the end, and most needed.
+        // The keys for going back and for help are at the end and matter most.
         shown.remove(shown.len().saturating_sub(3));
     }
     let mut spans = Vec::new();
@@ -148,10 +148,11 @@ fn draw_keys(canvas: &mut Canvas<'_>, area: Rect, keys: &KeyHints) {
     canvas.line(area, 0, &Line::from(spans));
 }
 
-/// Says what is needed, in whatever room there is.
+/// Shows the required size, however small the terminal is.
 fn draw_too_small(canvas: &mut Canvas<'_>, area: Rect) {
-    let said = format!("Toolyard needs {}x{}; this is {}x{}", LEAST.0, LEAST.1, area.width, area.height);
-    for (row, line) in crate::text::wrap(&said, usize::from(area.width)).iter().enumerate() {
+    let message =
+        format!("Terminal too small: needs {}x{}, is {}x{}", LEAST.0, LEAST.1, area.width, area.height);
+    for (row, line) in crate::text::wrap(&message, usize::from(area.width)).iter().enumerate() {
         canvas.text(area, row, line, canvas.theme.plain());
     }
 }

@@ -1,4 +1,5 @@
-//! The UI as people see it: screens as snapshots, and keys that lead from one to the next.
+//! Tests of the UI as users see it: snapshots of the screens, and key sequences that lead from one
+//! to the next.
 
 mod elsewhere;
 mod keys;

@@ -1,4 +1,4 @@
-//! From a schema to fields.
+//! Builds form fields from a schema.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use toolyard_hub::parameters::{SchemaProperty, parameter, properties, resolve_re
 use super::node::{FormNode, FormNodeKind};
 use crate::editor::Editor;
 
-/// How deep objects are laid out as fields, how many fields there are, and how many choices one has. More than that is
-/// written as JSON.
+/// The limits of a form: nesting depth, number of fields, and choices per field. Anything beyond is
+/// edited as JSON.
 const DEEPEST: usize = 5;
 const MOST: usize = 400;
 const MOST_CHOICES: usize = 2_000;
 
-/// The whole form, or why there cannot be one.
+/// Builds the whole form, or returns why the schema cannot be shown as a form.
 pub(super) fn build_root(schema: &Raw) -> Result<FormNode, String> {
     let root: Value =
-        serde_json::from_str(schema.get()).map_err(|_| "the schema cannot be read".to_owned())?;
+        serde_json::from_str(schema.get()).map_err(|_| "the schema cannot be parsed".to_owned())?;
     let resolved = resolve_reference(&root, &root);
     match resolved.get("type") {
         None => {}
         Some(Value::String(word)) if word == "object" => {}
-        Some(other) => return Err(format!("the schema is not of an object but of {other}")),
+        Some(other) => return Err(format!("the schema has the type {other}, not \"object\"")),
     }
     if resolved.get("properties").is_some_and(|properties| !properties.is_object()) {
-        return Err("the properties of the schema are no object".to_owned());
+        return Err("`properties` of the schema is not an object".to_owned());
     }
-    // What still refers to something leads nowhere, or to itself.
+    // A reference that is still there is unresolvable or circular.
     if !resolved.is_object() || resolved.get("$ref").is_some() {
-        return Err("the schema says nothing".to_owned());
+        return Err("the schema is empty or refers to nothing".to_owned());
     }
     for key in ["anyOf", "oneOf", "allOf"] {
         if resolved.get(key).is_some() && properties(&root, &root).is_empty() {
-            return Err(format!("the schema is made of {key}"));
+            return Err(format!("the schema uses {key}"));
         }
     }
     let mut budget = MOST;
@@ -46,12 +46,12 @@ pub(super) fn build_root(schema: &Raw) -> Result<FormNode, String> {
     Ok(FormNode { kind: FormNodeKind::Members(nodes), ..FormNode::empty() })
 }
 
-/// One more item of a list.
+/// Builds one more item of a list.
 pub(super) fn build_item(root: &Arc<Value>, shape: &Arc<Value>, at: usize) -> FormNode {
     let name = at.to_string();
     let member = SchemaProperty { name: &name, required: true, schema: shape };
     let mut node = build_field(root, member, 1, &mut MOST.clone());
-    // An item that was added is there, whatever it is.
+    // An added item is always part of the value.
     node.given = !matches!(node.kind, FormNodeKind::Choice { .. });
     node
 }
@@ -71,7 +71,7 @@ fn build_fields(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut us
 fn build_field(root: &Arc<Value>, member: SchemaProperty<'_>, depth: usize, budget: &mut usize) -> FormNode {
     let resolved = resolve_reference(root, member.schema);
     let words = parameter(root, member);
-    let said = |key: &str| member.schema.get(key).or_else(|| resolved.get(key));
+    let keyword = |key: &str| member.schema.get(key).or_else(|| resolved.get(key));
     let kind = build_kind(root, resolved, depth, budget);
     let whole = member.required && matches!(kind, FormNodeKind::Members(_));
     let mut node = FormNode {
@@ -80,12 +80,12 @@ fn build_field(root: &Arc<Value>, member: SchemaProperty<'_>, depth: usize, budg
         given: whole,
         remarks: words.remarks().join(" "),
         word: words.kind,
-        about: said("description").or_else(|| said("title")).and_then(Value::as_str).map(str::to_owned),
+        about: keyword("description").or_else(|| keyword("title")).and_then(Value::as_str).map(str::to_owned),
         kind,
     };
-    if let Some(default) = said("default") {
+    if let Some(default) = keyword("default") {
         let mut filled = node.clone();
-        // A default that does not fit its own schema is left out.
+        // A default that does not match its own schema is ignored.
         if filled.fill(default) {
             node = filled;
         }
@@ -104,7 +104,7 @@ fn build_kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usiz
     if let Some((values, labels)) = choices(root, schema) {
         return FormNodeKind::Choice { values, labels, chosen: None };
     }
-    // "This or null" is this, and may be left out.
+    // A type that is nullable through `anyOf` or `oneOf` is treated as optional.
     let schema = match schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         Some(list) => {
             let is_null = |one: &&Value| {
@@ -152,7 +152,7 @@ fn build_kind(root: &Arc<Value>, schema: &Value, depth: usize, budget: &mut usiz
     }
 }
 
-/// The values that are allowed, where they are named, and what they are called.
+/// Returns the allowed values and their labels, if the schema enumerates them.
 fn choices(root: &Value, schema: &Value) -> Option<(Vec<Value>, Vec<String>)> {
     let label = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     if let Some(only) = schema.get("const") {

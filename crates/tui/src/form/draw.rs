@@ -1,4 +1,4 @@
-//! How a form looks.
+//! Draws a form.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -11,7 +11,7 @@ use crate::canvas::{Canvas, inset, split_bottom, split_top};
 use crate::editor;
 use crate::text::{cell, clean, clip, format_count, width, wrap};
 
-/// How many lines say what the field is for, and what is wrong with it.
+/// How many lines the description and the problems of the selected field take.
 const FOOT: u16 = 5;
 
 impl SchemaForm {
@@ -27,7 +27,7 @@ impl SchemaForm {
         }
     }
 
-    /// The keys that mean something here, for the bottom line.
+    /// The key hints for the bottom line.
     pub(crate) fn keys(&self) -> Vec<(&'static str, &'static str)> {
         if self.picking.is_some() {
             return vec![("↑↓", "move"), ("Enter", "choose"), ("type", "filter"), ("Esc", "close")];
@@ -50,7 +50,7 @@ impl SchemaForm {
         if self.rows.get(self.pick.at).is_some_and(|row| self.is_item(row)) {
             keys.push(("Ctrl-D", "remove item"));
         }
-        keys.extend([("Ctrl-T", "give or leave out"), ("Ctrl-R", "JSON"), ("Esc", "back")]);
+        keys.extend([("Ctrl-T", "set or omit"), ("Ctrl-R", "JSON"), ("Esc", "back")]);
         keys
     }
 
@@ -73,7 +73,7 @@ impl SchemaForm {
             canvas.text(
                 inset(area, 1),
                 0,
-                "It takes no parameters. Ctrl-R writes some as JSON all the same.",
+                "No parameters. Press Ctrl-R to send arguments as JSON anyway.",
                 canvas.theme.dim(),
             );
             self.draw_button(canvas, inset(area, 1), 2, RowSelection::Yes);
@@ -89,7 +89,7 @@ impl SchemaForm {
                 FormRowKind::Button => self.draw_button(canvas, inset(area, 1), line, chosen),
                 FormRowKind::Add => {
                     let indent = "  ".repeat(row.path.len() + 1);
-                    canvas.text(inset(area, 1), line, &format!("{indent}+ add an item"), canvas.theme.dim());
+                    canvas.text(inset(area, 1), line, &format!("{indent}+ add item"), canvas.theme.dim());
                 }
                 FormRowKind::Field => self.draw_field(canvas, area, (line, row, label), chosen),
             }
@@ -155,13 +155,15 @@ impl SchemaForm {
             FormNodeKind::Choice { .. } if node.given => {
                 (format!("‹ {} ›", node.display_value()), theme.plain())
             }
-            FormNodeKind::Choice { .. } => ("‹ choose ›".to_owned(), theme.dim()),
+            FormNodeKind::Choice { .. } => ("‹ not set ›".to_owned(), theme.dim()),
             FormNodeKind::Flag(_) if node.given => (format!("‹ {} ›", node.display_value()), theme.plain()),
-            FormNodeKind::Flag(_) => ("‹ yes or no ›".to_owned(), theme.dim()),
+            FormNodeKind::Flag(_) => ("‹ not set ›".to_owned(), theme.dim()),
             FormNodeKind::Members(_) if !node.given => {
-                ("not given; Space fills it in".to_owned(), theme.dim())
+                ("not set; press Space to add".to_owned(), theme.dim())
             }
-            FormNodeKind::Items { .. } if !node.given => ("none; Enter adds one".to_owned(), theme.dim()),
+            FormNodeKind::Items { .. } if !node.given => {
+                ("not set; press Enter to add an item".to_owned(), theme.dim())
+            }
             _ if !node.given && chosen == RowSelection::No => ("·".to_owned(), theme.dim()),
             _ => (node.display_value(), theme.plain()),
         }
@@ -170,19 +172,23 @@ impl SchemaForm {
     fn draw_button(&self, canvas: &mut Canvas<'_>, area: Rect, line: usize, chosen: RowSelection) {
         let theme = canvas.theme;
         let style = if chosen == RowSelection::Yes { theme.hit() } else { theme.strong() };
-        let said = match self.problems.len() {
-            0 => Span::styled("  everything fits", theme.good()),
-            many => Span::styled(format!("  {} left to mend", format_count(many, "thing")), theme.warn()),
+        let state = match self.problems.len() {
+            0 => Span::styled("  valid", theme.good()),
+            many => Span::styled(format!("  {}", format_count(many, "error")), theme.warn()),
         };
-        canvas.line(area, line, &Line::from(vec![Span::styled(format!("[ {} ]", self.button), style), said]));
+        canvas.line(
+            area,
+            line,
+            &Line::from(vec![Span::styled(format!("[ {} ]", self.button), style), state]),
+        );
     }
 
     fn draw_raw(&mut self, canvas: &mut Canvas<'_>, area: Rect) {
         let Some(editor) = &self.raw else { return };
         let (head, body) = split_top(area, 1);
-        let why = self.no_fields.as_ref().map(|why| format!("There is no form: {}. ", clean(why)));
-        let said = format!("{}Arguments as JSON:", why.unwrap_or_default());
-        canvas.text(inset(head, 1), 0, &said, canvas.theme.dim());
+        let why = self.no_fields.as_ref().map(|why| format!("No form available: {}. ", clean(why)));
+        let heading = format!("{}Arguments as JSON:", why.unwrap_or_default());
+        canvas.text(inset(head, 1), 0, &heading, canvas.theme.dim());
         let body = inset(body, 1);
         let (row, column) = editor.cursor_position();
         let height = usize::from(body.height);
@@ -206,7 +212,7 @@ impl SchemaForm {
         let columns = usize::from(area.width);
         if self.raw.is_some() {
             match self.problems.as_slice() {
-                [] => lines.push(("✓ everything fits".to_owned(), theme.good())),
+                [] => lines.push(("✓ valid".to_owned(), theme.good())),
                 problems => lines
                     .extend(problems.iter().map(|problem| (format!("✗ {}", problem.message()), theme.bad()))),
             }
@@ -232,10 +238,11 @@ impl SchemaForm {
         }
     }
 
-    /// What is wrong with a field. That something is missing is no news until somebody tried to hand the form in.
+    /// Returns the problem of a field. A missing value is only reported after an attempt to submit
+    /// the form.
     fn problem(&self, row: &FormRow, node: &FormNode) -> Option<&FieldProblem> {
-        let told = node.given || self.submit_attempted;
-        self.problems.iter().find(|problem| told && problem.pointer == row.pointer)
+        let is_reported = node.given || self.submit_attempted;
+        self.problems.iter().find(|problem| is_reported && problem.pointer == row.pointer)
     }
 
     fn draw_choices(&mut self, canvas: &mut Canvas<'_>, area: Rect) {

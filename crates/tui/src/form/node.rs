@@ -1,4 +1,4 @@
-//! One field of a form, and the fields within it.
+//! One field of a form, and its nested fields.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::text::clean;
 
 #[derive(Debug, Clone)]
 pub(super) struct FormNode {
-    /// The name of the member, or the number of the item.
+    /// The name of the property, or the number of the list item.
     pub(super) name: String,
     pub(super) required: bool,
-    /// Whether it is part of the value at all.
+    /// Whether the field is part of the value.
     pub(super) given: bool,
-    /// What kind of value it is, in words.
+    /// The type of the value, as shown.
     pub(super) word: String,
     pub(super) about: Option<String>,
     pub(super) remarks: String,
@@ -34,11 +34,11 @@ pub(super) enum FormNodeKind {
         labels: Vec<String>,
         chosen: Option<usize>,
     },
-    /// Anything else, as JSON.
+    /// Any other value, edited as JSON.
     Json(Editor),
     Members(Vec<FormNode>),
     Items {
-        /// The schema of one item, and the document that it is from.
+        /// The schema of one item, and the document that contains it.
         shape: Arc<Value>,
         root: Arc<Value>,
         items: Vec<FormNode>,
@@ -46,7 +46,7 @@ pub(super) enum FormNodeKind {
 }
 
 impl FormNode {
-    /// The root of a form without fields.
+    /// Creates the root of a form without fields.
     pub(super) fn empty() -> Self {
         Self {
             name: String::new(),
@@ -93,12 +93,12 @@ impl FormNode {
         }
     }
 
-    /// A key for this field alone.
+    /// Handles a key for this field alone.
     pub(super) fn press(&mut self, key: KeyPress) -> FormAction {
         let given = self.given;
         match &mut self.kind {
             FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor) => {
-                // Taking away from nothing takes the field itself away.
+                // Deleting in an empty field omits the field.
                 if editor.is_empty() && matches!(key, KeyPress::Backspace | KeyPress::Delete) {
                     self.given = false;
                 } else if editor.press(key) {
@@ -159,13 +159,13 @@ impl FormNode {
         FormAction::Stay
     }
 
-    /// Takes a value over. Whether all of it has a place here.
+    /// Sets a value; returns whether the fields can represent all of it.
     pub(super) fn fill(&mut self, value: &Value) -> bool {
         self.given = true;
         match (&mut self.kind, value) {
             (FormNodeKind::Text(editor), Value::String(text)) => {
                 *editor = Editor::single_line(text.clone());
-                // A line cannot hold what has several.
+                // A single-line editor cannot hold line breaks.
                 !text.contains('\n')
             }
             (FormNodeKind::Number(editor), Value::Number(number)) => {
@@ -208,18 +208,18 @@ impl FormNode {
         }
     }
 
-    /// The value in one line, where it is shown as one.
+    /// Returns the value as shown in one line.
     pub(super) fn display_value(&self) -> String {
         if !self.given {
             return String::new();
         }
         match &self.kind {
-            FormNodeKind::Text(editor) if editor.is_empty() => "(empty text)".to_owned(),
+            FormNodeKind::Text(editor) if editor.is_empty() => "(empty string)".to_owned(),
             FormNodeKind::Text(editor) | FormNodeKind::Number(editor) | FormNodeKind::Json(editor) => {
                 clean(editor.text()).into_owned()
             }
-            FormNodeKind::Flag(true) => "yes".to_owned(),
-            FormNodeKind::Flag(false) => "no".to_owned(),
+            FormNodeKind::Flag(true) => "true".to_owned(),
+            FormNodeKind::Flag(false) => "false".to_owned(),
             FormNodeKind::Choice { labels, chosen, .. } => chosen
                 .and_then(|at| labels.get(at))
                 .map(|label| clean(label).into_owned())

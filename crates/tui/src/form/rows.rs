@@ -1,4 +1,4 @@
-//! The lines of a form, from top to bottom.
+//! The rows of a form, from top to bottom.
 
 use super::node::{FormNode, FormNodeKind};
 
@@ -15,7 +15,7 @@ pub(super) enum FormRowKind {
     Field,
     /// Adds an item to a list.
     Add,
-    /// Hands the form in.
+    /// Submits the form.
     Button,
 }
 
@@ -31,7 +31,7 @@ fn push_child_rows(node: &FormNode, path: &mut Vec<usize>, pointer: &str, rows: 
         path.push(at);
         let pointer = format!("{pointer}/{}", child.name.replace('~', "~0").replace('/', "~1"));
         rows.push(FormRow { path: path.clone(), pointer: pointer.clone(), role: FormRowKind::Field });
-        // What is not given has nothing inside.
+        // An omitted field has no nested rows.
         if child.given {
             push_child_rows(child, path, &pointer, rows);
             if let FormNodeKind::Items { .. } = child.kind {

@@ -1,4 +1,4 @@
-//! Forms without a screen: schema in, keys in, JSON out.
+//! Tests of forms without a screen: schema and keys in, JSON out.
 
 use serde_json::{Value, json};
 use toolyard_hub::json::to_raw;
@@ -24,8 +24,8 @@ fn types(form: &mut SchemaForm, text: &str) {
     text.chars().for_each(|c| drop(form.press(KeyPress::Char(c))));
 }
 
-/// What handing it in gives: the value, or what is wrong.
-fn handed_in(form: &mut SchemaForm) -> Result<String, String> {
+/// Submits the form and returns the value or the error.
+fn submitted(form: &mut SchemaForm) -> Result<String, String> {
     match form.press(KeyPress::Ctrl('s')) {
         FormAction::Submit(raw) => Ok(raw.get().to_owned()),
         FormAction::Invalid(why) => Err(why),
@@ -34,7 +34,7 @@ fn handed_in(form: &mut SchemaForm) -> Result<String, String> {
 }
 
 #[test]
-fn defaults_are_filled_in_and_the_rest_is_left_out() {
+fn defaults_are_filled_in_and_the_rest_is_omitted() {
     let mut form = of(
         &json!({
             "a": {"type": "string", "default": "x"},
@@ -49,41 +49,41 @@ fn defaults_are_filled_in_and_the_rest_is_left_out() {
         &json!([]),
     );
     assert_eq!(
-        handed_in(&mut form).unwrap(),
+        submitted(&mut form).unwrap(),
         r#"{"a":"x","b":12345678901234567,"c":true,"d":"v","e":[1.5,2],"f":{"g":"h"}}"#
     );
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_told_and_gone_to() {
+fn missing_and_invalid_values_are_reported_and_selected() {
     let mut form = of(
         &json!({"name": {"type": "string", "minLength": 2}, "n": {"type": "integer", "maximum": 9}}),
         &json!(["name"]),
     );
-    assert_eq!(handed_in(&mut form), Err("name: is required".to_owned()));
+    assert_eq!(submitted(&mut form), Err("name: is required".to_owned()));
     types(&mut form, "x");
-    assert_eq!(handed_in(&mut form), Err(r#"name: "x" is shorter than 2 characters"#.to_owned()));
+    assert_eq!(submitted(&mut form), Err(r#"name: "x" is shorter than 2 characters"#.to_owned()));
     types(&mut form, "y");
     press(&mut form, &[KeyPress::Down]);
     types(&mut form, "1o");
-    assert_eq!(handed_in(&mut form), Err("n: is no number".to_owned()));
+    assert_eq!(submitted(&mut form), Err("n: is not a number".to_owned()));
     press(&mut form, &[KeyPress::Backspace]);
     types(&mut form, "0");
-    assert_eq!(handed_in(&mut form), Err("n: 10 is greater than the maximum of 9".to_owned()));
+    assert_eq!(submitted(&mut form), Err("n: 10 is greater than the maximum of 9".to_owned()));
     press(&mut form, &[KeyPress::Backspace]);
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"name":"xy","n":1}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"name":"xy","n":1}"#);
 }
 
 #[test]
-fn a_field_can_be_given_empty_and_left_out_again() {
+fn a_field_can_be_set_empty_and_omitted_again() {
     let mut form = of(&json!({"a": {"type": "string"}}), &json!([]));
-    assert_eq!(handed_in(&mut form).unwrap(), "{}");
+    assert_eq!(submitted(&mut form).unwrap(), "{}");
     press(&mut form, &[KeyPress::Ctrl('t')]);
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":""}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"a":""}"#);
     press(&mut form, &[KeyPress::Char('x'), KeyPress::Backspace]);
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":""}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"a":""}"#);
     press(&mut form, &[KeyPress::Backspace]);
-    assert_eq!(handed_in(&mut form).unwrap(), "{}");
+    assert_eq!(submitted(&mut form).unwrap(), "{}");
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn lists_grow_and_shrink() {
     types(&mut form, "1");
     press(&mut form, &[KeyPress::Ctrl('n'), KeyPress::Down]);
     types(&mut form, "2");
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"list":[{"n":1},{"n":2}]}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"list":[{"n":1},{"n":2}]}"#);
     press(&mut form, &[KeyPress::Up, KeyPress::Up, KeyPress::Up, KeyPress::Ctrl('d')]);
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"list":[{"n":2}]}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"list":[{"n":2}]}"#);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn choices_are_cycled_picked_and_typed() {
         (&[KeyPress::Delete], "{}"),
     ] {
         press(&mut form, keys);
-        assert_eq!(handed_in(&mut form).unwrap(), expected, "{keys:?}");
+        assert_eq!(submitted(&mut form).unwrap(), expected, "{keys:?}");
     }
 }
 
@@ -128,10 +128,10 @@ fn long_numbers_and_free_values_go_out_as_they_were_typed() {
     types(&mut form, "[1, {\"a\": 1e3}]");
     press(&mut form, &[KeyPress::Down]);
     types(&mut form, "\"x");
-    assert!(handed_in(&mut form).unwrap_err().starts_with("u: is no JSON"));
+    assert!(submitted(&mut form).unwrap_err().starts_with("u: invalid JSON"));
     types(&mut form, "\"");
     assert_eq!(
-        handed_in(&mut form).unwrap(),
+        submitted(&mut form).unwrap(),
         r#"{"n":123456789012345678901234567890,"any":[1, {"a": 1e3}],"u":"x"}"#
     );
 }
@@ -143,24 +143,26 @@ fn everything_can_be_written_as_json_and_comes_back_into_the_form() {
     press(&mut form, &[KeyPress::Ctrl('r')]);
     let text = form.raw.as_ref().unwrap().text().to_owned();
     assert_eq!(text, "{\n  \"a\": \"x\"\n}");
-    // Something that the form has no field for keeps it JSON.
+    // A value without a field keeps the form in JSON mode.
     press(&mut form, &[KeyPress::Down, KeyPress::End]);
     types(&mut form, ",\"z\":1");
     assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Invalid(why) if why.contains("no fields")));
-    assert_eq!(handed_in(&mut form).unwrap(), "{\n  \"a\": \"x\",\"z\":1\n}");
+    assert_eq!(submitted(&mut form).unwrap(), "{\n  \"a\": \"x\",\"z\":1\n}");
     press(&mut form, &[KeyPress::Backspace; 5]);
-    assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Invalid(why) if why.contains("no JSON")));
+    assert!(
+        matches!(form.press(KeyPress::Ctrl('r')), FormAction::Invalid(why) if why.contains("invalid JSON"))
+    );
     types(&mut form, "\"n\":7");
     assert!(matches!(form.press(KeyPress::Ctrl('r')), FormAction::Stay));
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"a":"x","n":7}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"a":"x","n":7}"#);
 }
 
 #[test]
 fn required_objects_are_there_and_optional_ones_are_filled_in_when_wanted() {
     let inner = json!({"type": "object", "properties": {"x": {"type": "integer"}}});
     let mut form = of(&json!({"must": inner, "may": inner}), &json!(["must"]));
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"must":{}}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"must":{}}"#);
     press(&mut form, &[KeyPress::Down, KeyPress::Down, KeyPress::Char(' '), KeyPress::Down]);
     types(&mut form, "5");
-    assert_eq!(handed_in(&mut form).unwrap(), r#"{"must":{},"may":{"x":5}}"#);
+    assert_eq!(submitted(&mut form).unwrap(), r#"{"must":{},"may":{"x":5}}"#);
 }

@@ -1,4 +1,5 @@
-//! From fields to JSON text. Numbers go out as they were typed, so that long ones stay exact.
+//! Writes the fields of a form as JSON text. Numbers are written as typed, so that long ones stay
+//! exact.
 
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
@@ -6,7 +7,7 @@ use serde_json::{Number, Value};
 use super::FieldProblem;
 use super::node::{FormNode, FormNodeKind};
 
-/// The value of a form, and what of it could not be written.
+/// The value of a form, and the fields that could not be written.
 pub(super) fn write_json(root: &FormNode) -> (String, Vec<FieldProblem>) {
     let mut writer = FormWriter { text: String::new(), problems: Vec::new() };
     writer.write(root, "");
@@ -26,17 +27,17 @@ impl FormWriter {
                 let text = editor.text().trim();
                 match serde_json::from_str::<Number>(text) {
                     Ok(_) => self.text.push_str(text),
-                    Err(_) => self.push_problem(pointer, "is no number"),
+                    Err(_) => self.push_problem(pointer, "is not a number"),
                 }
             }
             FormNodeKind::Json(editor) => match serde_json::from_str::<&RawValue>(editor.text()) {
                 Ok(value) => self.text.push_str(value.get()),
-                Err(error) => self.push_problem(pointer, &format!("is no JSON: {error}")),
+                Err(error) => self.push_problem(pointer, &format!("invalid JSON: {error}")),
             },
             FormNodeKind::Flag(value) => self.text.push_str(if *value { "true" } else { "false" }),
             FormNodeKind::Choice { values, chosen, .. } => match chosen.and_then(|at| values.get(at)) {
                 Some(value) => self.text.push_str(&value.to_string()),
-                None => self.push_problem(pointer, "nothing is chosen"),
+                None => self.push_problem(pointer, "no value selected"),
             },
             FormNodeKind::Members(nodes) => {
                 self.text.push('{');

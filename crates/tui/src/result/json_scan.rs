@@ -1,8 +1,8 @@
-//! Finding one's way in JSON text that is known to be well formed, without reading it into values.
+//! Navigates JSON text that is known to be well formed, without parsing it into values.
 
 use memchr::memchr2;
 
-/// The first byte at or after this one that is no white space.
+/// Returns the first byte at or after this one that is not whitespace.
 pub(super) fn skip_space(text: &[u8], mut at: usize) -> usize {
     while text.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
@@ -10,7 +10,7 @@ pub(super) fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The byte after the value that begins here.
+/// Returns the byte after the value that starts here.
 pub(super) fn end_of_value(text: &[u8], at: usize) -> usize {
     match text.get(at) {
         Some(b'"') => end_of_string(text, at),
@@ -72,7 +72,7 @@ mod tests {
         ] {
             assert_eq!(&text[..end_of_value(text.as_bytes(), 0)], value);
         }
-        // What is not well formed ends somewhere too.
+        // Malformed text must terminate too.
         for odd in ["\"abc", "[[", "\"\\", ""] {
             assert!(end_of_value(odd.as_bytes(), 0) <= odd.len());
         }

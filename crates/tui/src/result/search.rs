@@ -1,10 +1,10 @@
-//! Looking for words in long texts. Small letters find large ones too.
+//! Searches long texts. Lowercase letters in the search text also match uppercase ones.
 
 use memchr::{memchr2_iter, memmem};
 
 use super::SearchDirection;
 
-/// The place of the nearest occurrence: the first at or after `from`, or the last before it.
+/// Returns the nearest match: the first at or after `from`, or the last before it.
 pub(super) fn find(text: &str, needle: &str, from: usize, way: SearchDirection) -> Option<usize> {
     let (text, needle) = (text.as_bytes(), needle.as_bytes());
     let from = from.min(text.len());

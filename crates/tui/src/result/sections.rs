@@ -1,4 +1,5 @@
-//! From an answer to sections: content blocks of tools, contents of resources, messages of prompts.
+//! Splits a result into sections: content blocks of tools, contents of resources, messages of
+//! prompts.
 
 use std::sync::Arc;
 
@@ -12,18 +13,18 @@ use super::{ResultTree, SectionBody, TextPage};
 use crate::message::SaveContents;
 use crate::text::{clean, format_size};
 
-/// More blocks than this are told of, not shown; the JSON has them all.
+/// How many blocks are shown; the JSON contains all of them.
 const MOST: usize = 200;
 
-/// An answer larger than this is not taken apart: as JSON that folds, only what is looked at costs anything.
+/// A result larger than this is shown as folding JSON only, where just the visible part costs time.
 const LARGE: usize = 8_000_000;
 
-/// One piece of an answer.
+/// One section of a result.
 #[derive(Debug)]
 pub(crate) struct ResultSection {
     pub(crate) title: Option<String>,
     pub(crate) body: SectionBody,
-    /// What is written to which file when it is saved.
+    /// The file name and the contents for saving.
     pub(crate) save: Option<(String, SaveContents)>,
 }
 
@@ -43,12 +44,12 @@ impl ResultSection {
     }
 }
 
-/// An outcome in pieces that can be looked at.
+/// Splits an outcome into sections.
 pub(crate) fn sections(outcome: &Outcome) -> Vec<ResultSection> {
     let whole = outcome.body.get();
     if is_large(outcome) {
         let title =
-            Some(format!("{} of JSON: Enter unfolds, and opens long texts", format_size(whole.len())));
+            Some(format!("{} of JSON; press Enter to unfold or to open long text", format_size(whole.len())));
         let text: Arc<str> = Arc::from(whole);
         let save = Some(("result.json".to_owned(), SaveContents::Text(Arc::clone(&text))));
         return vec![ResultSection { title, body: SectionBody::Tree(ResultTree::new(text)), save }];
@@ -61,7 +62,7 @@ pub(crate) fn sections(outcome: &Outcome) -> Vec<ResultSection> {
         }
         let left = parse_list(object.get(key)).len().saturating_sub(MOST);
         if left > 0 {
-            sections.push(ResultSection::note(None, format!("… and {left} more, which the JSON shows")));
+            sections.push(ResultSection::note(None, format!("… and {left} more; see the JSON view")));
         }
     }
     for message in parse_list(object.get("messages")).iter().take(MOST) {
@@ -69,24 +70,24 @@ pub(crate) fn sections(outcome: &Outcome) -> Vec<ResultSection> {
         let role = message.get("role").and_then(parse_string).unwrap_or_default();
         match message.get("content") {
             Some(content) => sections.push(block_section(content, Some(clean(&role).into_owned()))),
-            None => sections.push(ResultSection::note(Some(role), "(nothing)")),
+            None => sections.push(ResultSection::note(Some(role), "(empty)")),
         }
     }
     if let Some(structured) = object.get("structuredContent") {
-        // Most servers repeat it as text, for clients that know no better; once is enough.
+        // Most servers repeat the structured content as text for older clients; it is shown once.
         let text = structured.get();
         let same = |section: &ResultSection| matches!(&section.body, SectionBody::Tree(tree) if is_same_json(tree.text(), text));
         if let Some(repeated) = sections.iter_mut().find(|section| same(section)) {
-            repeated.title = Some("structured result".to_owned());
+            repeated.title = Some("structured content".to_owned());
         } else {
-            sections.push(ResultSection::text(Some("structured result".to_owned()), Arc::from(text)));
+            sections.push(ResultSection::text(Some("structured content".to_owned()), Arc::from(text)));
         }
     }
     if sections.is_empty() {
         let text: Arc<str> = Arc::from(outcome.body.get());
         let empty = matches!(outcome.body.get().trim(), "{}" | "null");
         sections.push(if empty {
-            ResultSection::note(None, "(an empty answer)")
+            ResultSection::note(None, "(empty result)")
         } else {
             ResultSection::text(None, text)
         });
@@ -100,16 +101,16 @@ pub(crate) fn sections(outcome: &Outcome) -> Vec<ResultSection> {
     sections
 }
 
-/// Whether an answer is shown as JSON only.
+/// Whether a result is shown as JSON only.
 pub(crate) fn is_large(outcome: &Outcome) -> bool {
     outcome.body.get().len() > LARGE
 }
 
-/// An error in words.
+/// Formats an error: the message, then the hint and the details.
 pub(crate) fn error_text(error: &HubError) -> String {
     let mut text = format!("{}: {}", error.kind().as_str(), error.message());
     if let Some(suggestion) = error.suggestion() {
-        text.push_str("\n\n");
+        text.push_str("\nhint: ");
         text.push_str(suggestion);
     }
     if let Some(details) = error.details() {
@@ -139,43 +140,45 @@ fn block_section(raw: &RawValue, role: Option<String>) -> ResultSection {
     let Ok(block) = Object::parse(raw) else {
         return ResultSection::text(role, Arc::from(raw.get()));
     };
-    let said = |key: &str| block.get(key).and_then(parse_string);
-    let kind = said("type");
+    let member = |key: &str| block.get(key).and_then(parse_string);
+    let kind = member("type");
     let titled = |what: &str| {
         Some(match &role {
             Some(role) => format!("{role}: {what}"),
             None => what.to_owned(),
         })
     };
-    let media = said("mimeType");
+    let media = member("mimeType");
     let typed = |what: &str| match &media {
         Some(media) => titled(&format!("{what}, {}", clean(media))),
         None => titled(what),
     };
     match kind.as_deref() {
-        Some("text") => ResultSection::text(titled("text"), said("text").unwrap_or_default().into()),
-        Some(kind @ ("image" | "audio")) => binary_section(typed(kind), said("data"), media.as_deref(), kind),
+        Some("text") => ResultSection::text(titled("text"), member("text").unwrap_or_default().into()),
+        Some(kind @ ("image" | "audio")) => {
+            binary_section(typed(kind), member("data"), media.as_deref(), kind)
+        }
         Some("resource") => match block.get("resource") {
             Some(resource) => block_section(resource, Some("resource".to_owned())),
             None => ResultSection::text(role, Arc::from(raw.get())),
         },
         Some("resource_link") => {
-            let uri = said("uri").unwrap_or_default();
-            ResultSection::note(titled("link to a resource"), clean(&uri).into_owned())
+            let uri = member("uri").unwrap_or_default();
+            ResultSection::note(titled("resource link"), clean(&uri).into_owned())
         }
-        // The contents of a resource have no type but an address.
+        // The contents of a resource have a URI instead of a type.
         _ if block.contains("uri") => {
-            let uri = said("uri").unwrap_or_default();
+            let uri = member("uri").unwrap_or_default();
             let title = match &media {
                 Some(media) => titled(&format!("{} ({})", clean(&uri), clean(media))),
                 None => titled(&clean(&uri)),
             };
-            match (said("text"), said("blob")) {
+            match (member("text"), member("blob")) {
                 (Some(text), _) => ResultSection::text(title, text.into()),
                 (None, blob) => binary_section(title, blob, media.as_deref(), "resource"),
             }
         }
-        _ => ResultSection::text(titled("something unknown"), Arc::from(raw.get())),
+        _ => ResultSection::text(titled("unknown content"), Arc::from(raw.get())),
     }
 }
 
@@ -201,7 +204,7 @@ fn binary_section(
         Some("application/gzip") => "gz",
         _ => "bin",
     };
-    let text = format!("{} of data: s saves it to a file", format_size(bytes));
+    let text = format!("{} of data; press s to save it to a file", format_size(bytes));
     ResultSection {
         title,
         body: SectionBody::Note(text),

@@ -1,4 +1,4 @@
-//! Folding and finding in JSON.
+//! Tests of folding and searching JSON.
 
 use super::tree::ResultTree;
 use super::{SearchDirection, SearchStart};
@@ -38,7 +38,7 @@ fn long_lists_are_looked_up_step_by_step() {
     let numbers: Vec<String> = (0..1200).map(|n| n.to_string()).collect();
     let mut tree = tree(&format!("[{}]", numbers.join(",")));
     assert_eq!(tree.len(), 503);
-    assert!(tree.dump()[501].contains("more: Enter shows the next 500"), "{:?}", tree.dump()[501]);
+    assert!(tree.dump()[501].contains("more; press Enter to show the next 500"), "{:?}", tree.dump()[501]);
     tree.toggle(501);
     assert_eq!(tree.len(), 1003);
     tree.toggle(1001);
@@ -57,12 +57,12 @@ fn what_is_found_is_opened() {
     let before = tree.find("item 290", Some(next), SearchDirection::Up, SearchStart::After).unwrap();
     assert_eq!(tree.dump()[before].trim(), r#"name: "item 2900""#);
     assert_eq!(tree.find("nowhere", None, SearchDirection::Down, SearchStart::Here), None);
-    // Names are found too.
+    // Names are searched too.
     assert_eq!(tree.find("items", None, SearchDirection::Down, SearchStart::Here), Some(1));
 }
 
 #[test]
-fn text_that_is_no_json_is_one_line() {
+fn text_that_is_not_json_is_one_line() {
     for odd in ["", "oops", "\"", "[1,", "{\"a\"", "{\"a\":", "]"] {
         let tree = tree(odd);
         assert!(tree.len() >= 1, "{odd}");

@@ -1,4 +1,4 @@
-//! Plain text, broken into lines as far as somebody looks.
+//! Plain text, wrapped only as far as it has been viewed.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::text::fitting_len;
 #[derive(Debug)]
 pub(crate) struct TextPage {
     text: Arc<str>,
-    /// Beginning and end of every line that is laid out.
+    /// The start and end of every line that is laid out.
     lines: Vec<(usize, usize)>,
-    /// Up to where it is laid out.
+    /// The byte up to which the text is laid out.
     laid: usize,
     columns: usize,
     whole: bool,
@@ -40,7 +40,7 @@ impl TextPage {
         self.lines.get(at).map_or("", |(start, end)| &self.text[*start..*end])
     }
 
-    /// Goes on until there are this many lines. Other columns mean starting over.
+    /// Lays out the text until there are this many lines. A different width starts over.
     pub(super) fn lay_out(&mut self, columns: usize, lines: usize) {
         let columns = columns.max(1);
         if columns != self.columns {
@@ -56,7 +56,7 @@ impl TextPage {
 
     fn lay_out_line(&mut self) {
         let start = self.laid;
-        // No more than could ever fit is looked at: a line may be megabytes long.
+        // Only the part that could fit is inspected: a line may be megabytes long.
         let mut most = self.text.len().min(start + 8 * self.columns);
         while !self.text.is_char_boundary(most) {
             most += 1;
@@ -70,7 +70,7 @@ impl TextPage {
             self.whole = line_end.is_none();
             return;
         }
-        // Between words, if there are any.
+        // Breaks between words if possible.
         let cut = match part[..fits].rfind(' ') {
             Some(space) if space > 0 && !part[fits..].starts_with(' ') => space + 1,
             _ => fits,
@@ -79,7 +79,7 @@ impl TextPage {
         self.laid = start + cut;
     }
 
-    /// The line of the next occurrence. Everything up to there is laid out.
+    /// Returns the line of the next match, and lays out everything up to it.
     pub(super) fn find(
         &mut self,
         needle: &str,

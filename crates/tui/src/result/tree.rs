@@ -1,5 +1,5 @@
-//! JSON that folds. It stays the text it is; only what is open is ever looked into, and of long lists only the beginning
-//! until somebody wants more.
+//! A folding view of JSON. It keeps the original text and parses only what is unfolded; of long
+//! lists, only the beginning until more is requested.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use super::search::find;
 use super::{SearchDirection, SearchStart};
 use crate::text::{clean, floor_char_boundary, format_size, width};
 
-/// How many members are looked up at a time, and how many at most when something is searched for.
+/// How many members are loaded at a time, and how many at most by a search.
 const STEP: usize = 500;
 const MOST: usize = 200_000;
-/// Values this short are open from the beginning, as long as there are not too many of them.
+/// Values up to this length are unfolded initially, up to a limit.
 const SHORT: usize = 4_096;
 const OPEN_AT_FIRST: usize = 200;
-/// How much of a text is shown in its line.
+/// How much of a string is shown in its line.
 const SHOWN: usize = 2_048;
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct TreeNode {
     end: usize,
     open: bool,
     kids: Vec<usize>,
-    /// Where the next member begins that was not looked up yet.
+    /// The start of the next member that is not loaded yet.
     rest: Option<usize>,
 }
 
@@ -44,11 +44,11 @@ pub(super) enum TreeRowKind {
     Folded,
     Open,
     Close,
-    /// There are more members than were looked up.
+    /// More members follow that are not loaded.
     More,
 }
 
-/// One line as it is shown.
+/// One line as shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TreeRow {
     pub(super) depth: usize,
@@ -99,7 +99,7 @@ impl ResultTree {
             TreeRowKind::Close => close.to_owned(),
             TreeRowKind::More => {
                 let left = node.rest.map_or(0, |rest| node.end - rest);
-                format!("… {} more: Enter shows the next {STEP}", format_size(left))
+                format!("… {} more; press Enter to show the next {STEP}", format_size(left))
             }
         };
         let named = !matches!(kind, TreeRowKind::Close | TreeRowKind::More);
@@ -129,7 +129,8 @@ impl ResultTree {
         }
     }
 
-    /// Folds what is open in this line, else what this line is in. Gives the line where one then is.
+    /// Folds the open value in this line, or else the value that contains it. Returns the line of
+    /// the folded value.
     pub(super) fn close(&mut self, line: usize) -> usize {
         let Some((at, kind)) = self.rows.get(line).copied() else { return line };
         let folding = match kind {
@@ -142,7 +143,7 @@ impl ResultTree {
         self.rows.iter().position(|(at, _)| *at == folding).unwrap_or(0)
     }
 
-    /// Folds everything but the outermost.
+    /// Folds everything except the outermost value.
     pub(super) fn fold_all(&mut self) {
         for node in self.nodes.iter_mut().skip(1) {
             node.open = false;
@@ -150,7 +151,7 @@ impl ResultTree {
         self.lay_out();
     }
 
-    /// The text in this line, if it is one that a line cannot do justice.
+    /// Returns the string in this line if it is too long for one line.
     pub(super) fn long_text(&self, line: usize) -> Option<(String, Arc<str>)> {
         let (at, TreeRowKind::Scalar) = self.rows.get(line)? else { return None };
         let node = &self.nodes[*at];
@@ -160,7 +161,7 @@ impl ResultTree {
         long.then(|| (name, Arc::from(text)))
     }
 
-    /// The line of the next occurrence, in names and values; what hides it is opened.
+    /// Returns the line of the next match in names and values, and unfolds what hides it.
     pub(super) fn find(
         &mut self,
         needle: &str,
@@ -184,7 +185,7 @@ impl ResultTree {
         self.reveal(found)
     }
 
-    /// Opens everything that hides this byte of the text.
+    /// Unfolds everything that hides this byte of the text.
     fn reveal(&mut self, byte: usize) -> Option<usize> {
         let mut at = 0;
         loop {
@@ -231,7 +232,7 @@ impl ResultTree {
         start: usize,
         end: usize,
     ) -> usize {
-        // Text that is not well formed ends where nobody expects it.
+        // Malformed text may end anywhere.
         let start = start.min(self.text.len());
         let end = end.clamp(start, self.text.len());
         let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
@@ -241,7 +242,7 @@ impl ResultTree {
         self.nodes.len() - 1
     }
 
-    /// Looks up the next members.
+    /// Loads the next members.
     fn load_children(&mut self, at: usize, many: usize) {
         let text = Arc::clone(&self.text);
         let bytes = text.as_bytes();
@@ -257,7 +258,7 @@ impl ResultTree {
             if object {
                 let end = end_of_value(bytes, rest);
                 name = Some((rest, end));
-                // Past the colon.
+                // Skips the colon.
                 rest = skip_space(bytes, skip_space(bytes, end) + 1);
             }
             let end = end_of_value(bytes, rest);
@@ -275,7 +276,7 @@ impl ResultTree {
 
     fn lay_out(&mut self) {
         let mut rows = Vec::new();
-        // What is still to be told, last first.
+        // The values that remain to be listed, last first.
         let mut left = vec![(0, None)];
         while let Some((at, closing)) = left.pop() {
             if let Some(kind) = closing {
@@ -299,7 +300,7 @@ impl ResultTree {
         self.rows = rows;
     }
 
-    /// Every line, for tests.
+    /// Returns every line, for tests.
     #[cfg(test)]
     pub(super) fn dump(&self) -> Vec<String> {
         (0..self.len())
@@ -312,7 +313,7 @@ impl ResultTree {
     }
 }
 
-/// Text that is JSON of some structure, so that it is better folded than read.
+/// Returns whether text is structured JSON, which is better shown folded.
 pub(super) fn is_structured(text: &str) -> bool {
     let trimmed = text.trim();
     trimmed.starts_with(['{', '['])

@@ -1,4 +1,4 @@
-//! The calls that the UI makes: each in a task of its own, which tells the UI how it goes.
+//! The calls that the UI makes. Each runs in its own task, which reports its progress to the UI.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,10 +15,11 @@ use toolyard_hub::{
 
 use crate::message::{CallId, QuestionId, UiCallUpdate, UiMessage};
 
-/// There is one terminal UI in a process.
+/// The session ID; a process has only one terminal UI.
 const SESSION: &str = "terminal-ui";
 
-/// What a server may ask of whoever sits before the UI. Folders are not among it: the UI has none to show.
+/// What a server may request from the user of the UI. Roots are not supported: the UI has none to
+/// offer.
 pub fn client_capabilities() -> ClientCapabilities {
     ClientCapabilities {
         elicit_form: true,
@@ -31,7 +32,7 @@ pub fn client_capabilities() -> ClientCapabilities {
 
 type AnswerSender = oneshot::Sender<Result<RawAnswers, HubError>>;
 
-/// Every call under way, and every question that waits for an answer.
+/// All running calls, and all questions that wait for an answer.
 pub(super) struct CallRunner {
     yard: Arc<Yard>,
     principal: Principal,
@@ -39,7 +40,7 @@ pub(super) struct CallRunner {
     tasks: TaskTracker,
     calls: HashMap<CallId, CancellationToken>,
     questions: Arc<OpenQuestions>,
-    /// Over when the UI is: what was set up for it can go.
+    /// Cancelled when the UI ends, so that resources of its session are released.
     session: CancellationToken,
 }
 
@@ -87,8 +88,8 @@ impl CallRunner {
         let request =
             CallRequest { client, context, cancel, ..CallRequest::new(what, self.principal.clone()) };
         let (yard, ui, questions) = (Arc::clone(&self.yard), self.ui.clone(), Arc::clone(&self.questions));
-        let told = CallReporter { id, ui, questions, tasks: self.tasks.clone() };
-        self.tasks.spawn(run_call(yard, request, updates, told));
+        let reporter = CallReporter { id, ui, questions, tasks: self.tasks.clone() };
+        self.tasks.spawn(run_call(yard, request, updates, reporter));
     }
 
     pub(super) fn cancel(&self, id: CallId) {
@@ -98,19 +99,19 @@ impl CallRunner {
     }
 
     pub(super) fn answer(&self, id: QuestionId, answer: Result<RawAnswers, HubError>) {
-        // Whoever asked may have given up meanwhile.
+        // The caller may have stopped waiting.
         if let Some(reply) = self.questions.take(id) {
             let _ = reply.send(answer);
         }
     }
 
-    /// Cancels everything.
+    /// Cancels all calls.
     pub(super) fn cancel_all(&self) {
         self.session.cancel();
     }
 }
 
-/// Where a call tells how it goes.
+/// Reports the progress of a call to the UI.
 #[derive(Clone)]
 struct CallReporter {
     id: CallId,
@@ -121,7 +122,7 @@ struct CallReporter {
 
 impl CallReporter {
     async fn report(&self, news: UiCallUpdate) {
-        // Without a UI there is nobody to tell, and the call is being cancelled.
+        // If the UI is closed, the call is being canceled anyway.
         let _ = self.ui.send(UiMessage::Call(self.id, news)).await;
     }
 
@@ -141,12 +142,12 @@ impl CallReporter {
     }
 }
 
-/// Hands an answer on, or takes the question back when nobody waits for one any more.
+/// Forwards an answer, or withdraws the question when the call no longer waits for it.
 async fn wait_for_answer(
     ask: QuestionId,
     mut reply: AnswerSender,
     answered: oneshot::Receiver<Result<RawAnswers, HubError>>,
-    told: CallReporter,
+    reporter: CallReporter,
 ) {
     tokio::select! {
         answer = answered => {
@@ -155,8 +156,8 @@ async fn wait_for_answer(
             }
         }
         () = reply.closed() => {
-            drop(told.questions.take(ask));
-            told.report(UiCallUpdate::QuestionsWithdrawn(ask)).await;
+            drop(reporter.questions.take(ask));
+            reporter.report(UiCallUpdate::QuestionsWithdrawn(ask)).await;
         }
     }
 }
@@ -165,30 +166,30 @@ async fn run_call(
     yard: Arc<Yard>,
     request: CallRequest,
     mut updates: mpsc::Receiver<CallerUpdate>,
-    told: CallReporter,
+    reporter: CallReporter,
 ) {
     let began = Instant::now();
     let cancel = request.cancel.clone();
-    // A task of its own, so that a call that panics ends as a call that failed.
+    // A separate task, so that a panic in the call is reported as a failed call.
     let mut call = tokio::spawn(async move { yard.call(request).await });
     let outcome = loop {
         tokio::select! {
-            Some(update) = updates.recv() => told.handle_update(update).await,
+            Some(update) = updates.recv() => reporter.handle_update(update).await,
             ended = &mut call => break ended,
             () = cancel.cancelled() => {
-                // Dropping the call cancels it all the way down.
+                // Dropping the call cancels it upstream.
                 call.abort();
                 let _ = (&mut call).await;
-                let error = HubError::new(ErrorKind::Cancelled, "you cancelled the call");
-                told.report(UiCallUpdate::Ended(Err(error), began.elapsed())).await;
+                let error = HubError::new(ErrorKind::Cancelled, "you canceled the call");
+                reporter.report(UiCallUpdate::Ended(Err(error), began.elapsed())).await;
                 return;
             }
         }
     };
     while let Ok(update) = updates.try_recv() {
-        told.handle_update(update).await;
+        reporter.handle_update(update).await;
     }
     let outcome =
-        outcome.unwrap_or_else(|_| Err(HubError::new(ErrorKind::Bug, "the call came to an unexpected end")));
-    told.report(UiCallUpdate::Ended(outcome, began.elapsed())).await;
+        outcome.unwrap_or_else(|_| Err(HubError::new(ErrorKind::Bug, "the call ended unexpectedly")));
+    reporter.report(UiCallUpdate::Ended(outcome, began.elapsed())).await;
 }

@@ -1,4 +1,4 @@
-//! What is saved, and how calls are carried out.
+//! Tests of saving files and of running calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,12 +31,12 @@ fn files_are_saved_and_never_overwritten() {
     assert_eq!(std::fs::read(&image).unwrap(), b"\x89PNG\r\n");
     assert_eq!(image.extension().unwrap(), "png");
     let wrong = save(&folder, "image.png", &SaveContents::Base64(Arc::from("%%%"))).unwrap_err();
-    assert!(wrong.to_string().starts_with("it is no base64"), "{wrong}");
+    assert!(wrong.to_string().starts_with("invalid base64"), "{wrong}");
     std::fs::remove_dir_all(&folder).unwrap();
     assert!(save(&folder, "result.txt", &text).is_err());
 }
 
-/// A source whose one tool does what its name says.
+/// A source whose tools do what their names say.
 struct Worker {
     name: SourceName,
     cancelled: Arc<AtomicBool>,
@@ -128,21 +128,21 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_call_tells_how_it_goes_and_hears_the_answer() {
+async fn a_call_reports_progress_and_receives_the_answer() {
     let mut bench = Bench::new();
     bench.call("ask");
     assert!(matches!(bench.news().await, UiCallUpdate::Progress(Progress { progress: 1.0, .. })));
     let UiCallUpdate::Questions(ask, questions) = bench.news().await else { panic!("no question") };
     assert_eq!(questions.len(), 1);
     bench.running.answer(ask, Ok(vec![("q".to_owned(), to_raw(&json!({"action": "accept"})))]));
-    // Twice is once.
+    // A second answer is ignored.
     bench.running.answer(ask, Ok(Vec::new()));
     let UiCallUpdate::Ended(Ok(outcome), _) = bench.news().await else { panic!("no answer") };
     assert_eq!(outcome.body.get(), r#"{"action":"accept"}"#);
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_waits_for_is_taken_back() {
+async fn a_question_without_a_waiting_call_is_withdrawn() {
     let mut bench = Bench::new();
     bench.call("give_up");
     let UiCallUpdate::Questions(asked, _) = bench.news().await else { panic!("no question") };
@@ -157,12 +157,14 @@ async fn a_question_that_nobody_waits_for_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_ends_all_the_way_down() {
+async fn a_canceled_call_is_canceled_upstream() {
     let mut bench = Bench::new();
     bench.call("hang");
     tokio::time::sleep(Duration::from_millis(50)).await;
     bench.running.cancel(CallId(1));
-    let UiCallUpdate::Ended(Err(error), _) = bench.news().await else { panic!("it goes on") };
+    let UiCallUpdate::Ended(Err(error), _) = bench.news().await else {
+        panic!("the call did not end with an error")
+    };
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     assert!(bench.cancelled.load(Ordering::SeqCst));
 }
@@ -171,21 +173,21 @@ async fn a_call_that_is_cancelled_ends_all_the_way_down() {
 async fn a_call_that_panics_is_a_call_that_failed() {
     let mut bench = Bench::new();
     bench.call("panic");
-    let UiCallUpdate::Ended(Err(error), _) = bench.news().await else { panic!("it answered") };
+    let UiCallUpdate::Ended(Err(error), _) = bench.news().await else { panic!("the call did not fail") };
     assert_eq!(error.kind(), ErrorKind::Bug);
 }
 
 #[tokio::test]
-async fn a_flood_of_events_is_told_a_few_times_a_second() {
+async fn a_flood_of_events_is_sent_a_few_times_a_second() {
     let bench = Bench::new();
     let (sender, mut messages) = mpsc::channel(16);
     let watching = tokio::spawn(watch(Arc::clone(&bench.yard), Principal::owner(), sender));
     tokio::time::sleep(Duration::from_millis(50)).await;
     let began = std::time::Instant::now();
-    let mut told = 0;
+    let mut count = 0;
     for _ in 0..40 {
         for _ in 0..200 {
-            let what = CallTarget::Tool { name: "nobody".to_owned(), arguments: None };
+            let what = CallTarget::Tool { name: "missing".to_owned(), arguments: None };
             let _ = bench.yard.call(toolyard_hub::CallRequest::new(what, Principal::owner())).await;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -193,11 +195,11 @@ async fn a_flood_of_events_is_told_a_few_times_a_second() {
             if let UiMessage::LogEntries(entries) = &message {
                 assert!(entries.len() <= 501, "{}", entries.len());
             }
-            told += 1;
+            count += 1;
         }
     }
     let most = 25.0 * began.elapsed().as_secs_f64() + 10.0;
-    assert!(f64::from(told) < most, "{told} messages in {:?}", began.elapsed());
-    assert!(told > 0);
+    assert!(f64::from(count) < most, "{count} messages in {:?}", began.elapsed());
+    assert!(count > 0);
     watching.abort();
 }

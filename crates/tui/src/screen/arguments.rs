@@ -34,7 +34,7 @@ impl ArgumentsScreen {
         Self { thing, form: SchemaForm::new(schema, button) }
     }
 
-    /// The form of a call that was made before.
+    /// Opens the form with the arguments of an earlier call.
     pub(crate) fn from_call(thing: CatalogItem, subject: &CallSpec) -> Self {
         let mut filling = Self::new(thing);
         let values = match (&filling.thing, &subject.target) {
@@ -63,8 +63,8 @@ impl ArgumentsScreen {
             FormAction::Ignored => ScreenAction::Ignored,
             FormAction::Invalid(why) => ScreenAction::Warn(why),
             FormAction::Submit(values) => match world.unavailable_reason(&self.thing) {
-                // The form stays as it is, until the server is back.
-                Some(trouble) => ScreenAction::Warn(format!("{trouble}: nothing was sent")),
+                // The form keeps its values until the server is back.
+                Some(trouble) => ScreenAction::Warn(format!("{trouble}; nothing was sent")),
                 None => ScreenAction::Call(Box::new(self.plan(values))),
             },
         }
@@ -90,7 +90,7 @@ impl ArgumentsScreen {
 
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let (head, body) = split_top(area, 2);
-        let said = match &self.thing {
+        let summary = match &self.thing {
             CatalogItem::Tool(tool) => tool.description.clone().unwrap_or_default(),
             CatalogItem::Template(template) => {
                 uri::expand(&template.template, &string_members(&self.form.value()))
@@ -100,9 +100,14 @@ impl ArgumentsScreen {
                 definition.get("description").and_then(Value::as_str).unwrap_or_default().to_owned()
             }
         };
-        let said = clean(&truncate(&said, 500)).into_owned();
+        let summary = clean(&truncate(&summary, 500)).into_owned();
         let theme = canvas.theme;
-        canvas.text(inset(head, 1), 0, &clip(&said, usize::from(head.width).saturating_sub(2)), theme.dim());
+        canvas.text(
+            inset(head, 1),
+            0,
+            &clip(&summary, usize::from(head.width).saturating_sub(2)),
+            theme.dim(),
+        );
         match world.unavailable_reason(&self.thing) {
             Some(trouble) => canvas.text(inset(head, 1), 1, &format!("! {trouble}"), theme.warn()),
             None => canvas.rule(head, 1),
@@ -136,7 +141,7 @@ fn template_schema(template: &str) -> Raw {
     to_raw(&json!({"type": "object", "properties": properties, "required": required}))
 }
 
-/// The texts of an object by name.
+/// Returns the string members of an object by name.
 fn string_members(values: &Raw) -> Vec<(String, String)> {
     let object = Object::parse(values).unwrap_or_default();
     let read = |(name, value): (&str, &serde_json::value::RawValue)| {

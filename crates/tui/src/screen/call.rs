@@ -1,4 +1,4 @@
-//! One call: how it goes, and then what came of it.
+//! One call: its progress, then its result.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::ui_state::UiState;
 pub(crate) struct CallScreen {
     id: CallId,
     tab: usize,
-    /// Made when the call is over.
+    /// Created when the call has ended.
     content: Option<ResultDocument>,
     json: Option<ResultDocument>,
 }
 
-/// A key that a document had to do with, as a step.
+/// Converts the result of a key press in a document into a screen action.
 pub(super) fn result_action_to_screen(read: ResultAction) -> ScreenAction {
     match read {
         ResultAction::Stay => ScreenAction::Stay,
@@ -70,7 +70,7 @@ impl CallScreen {
         if self.tab == 0 { self.content.as_mut() } else { self.json.as_mut() }
     }
 
-    /// Makes what is shown of a call that is over.
+    /// Creates the documents for a call that has ended.
     fn load_result(&mut self, world: &UiState) {
         if self.content.is_some() {
             return;
@@ -85,8 +85,9 @@ impl CallScreen {
                 self.content = Some(ResultDocument::from_text(error_text(error)))
             }
             Some(CallState::Evicted(..)) | None => {
-                self.content =
-                    Some(ResultDocument::from_text("The result was let go of to make room for newer ones."));
+                self.content = Some(ResultDocument::from_text(
+                    "The result was dropped to free memory for newer results.",
+                ));
             }
             Some(CallState::Running) => {}
         }
@@ -121,7 +122,7 @@ impl CallScreen {
 
     pub(crate) fn keys(&self, world: &UiState) -> KeyHints {
         if world.calls.get(self.id).is_some_and(SessionCall::is_running) {
-            return vec![("x", "cancel"), ("Esc", "leave it running"), ("L", "log"), ("?", "help")];
+            return vec![("x", "cancel"), ("Esc", "leave running"), ("L", "log"), ("?", "help")];
         }
         if self.is_typing() {
             return vec![("type", "search"), ("Enter", "find"), ("Esc", "close")];
@@ -175,7 +176,7 @@ impl CallScreen {
     }
 }
 
-/// How a call ended, in a mark and in words.
+/// Describes how a call ended, as a mark and a text.
 pub(super) fn outcome_label(call: &SessionCall) -> (&'static str, String) {
     let status = call.status().as_str();
     match &call.state {
@@ -195,26 +196,26 @@ pub(super) fn outcome_label(call: &SessionCall) -> (&'static str, String) {
     }
 }
 
-/// The same call once more.
+/// Repeats a call.
 pub(super) fn repeat(call: &SessionCall, world: &UiState) -> ScreenAction {
     let thing = current_item(call, world);
     ScreenAction::Call(Box::new(CallPlan { thing, subject: call.subject.clone() }))
 }
 
-/// The same call with other arguments.
+/// Opens the form to repeat a call with different arguments.
 pub(super) fn edit(call: &SessionCall, world: &UiState) -> ScreenAction {
     match current_item(call, world) {
         Some(CatalogItem::Resource(_)) => {
-            ScreenAction::Notify("a resource takes no arguments; r reads it again".to_owned())
+            ScreenAction::Notify("a resource takes no arguments; press r to read it again".to_owned())
         }
         Some(thing) => {
             ScreenAction::Open(Box::new(Screen::Arguments(ArgumentsScreen::from_call(thing, &call.subject))))
         }
-        None => ScreenAction::Warn("it is not offered any more".to_owned()),
+        None => ScreenAction::Warn("this item is no longer available".to_owned()),
     }
 }
 
-/// What was called, as it is offered now.
+/// Returns the called item as it is in the catalog now.
 pub(super) fn current_item(call: &SessionCall, world: &UiState) -> Option<CatalogItem> {
     use toolyard_hub::{CallTarget, Lookup};
     let catalog = world.yard.view.catalog();
@@ -241,7 +242,7 @@ pub(super) fn current_item(call: &SessionCall, world: &UiState) -> Option<Catalo
 
 const SPINNER: [&str; 8] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧"];
 
-/// A sign that something moves.
+/// Returns the current frame of the spinner.
 pub(crate) fn spinner(world: &UiState) -> &'static str {
     let tenths =
         world.now.wall.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis()
@@ -252,7 +253,7 @@ pub(crate) fn spinner(world: &UiState) -> &'static str {
 fn draw_running(canvas: &mut Canvas<'_>, area: Rect, call: &SessionCall, world: &UiState) {
     let theme = canvas.theme;
     let took = world.now.instant.saturating_duration_since(call.began.instant);
-    let state = if call.cancelling { "is being cancelled" } else { "is running" };
+    let state = if call.cancelling { "is being canceled" } else { "is running" };
     canvas.line(
         area,
         0,
@@ -268,15 +269,15 @@ fn draw_running(canvas: &mut Canvas<'_>, area: Rect, call: &SessionCall, world: 
             canvas.text(area, 3, &clean(message), theme.plain());
         }
     }
-    let (_, said) = split_top(area, 5);
-    let height = usize::from(said.height);
+    let (_, output_area) = split_top(area, 5);
+    let height = usize::from(output_area.height);
     let skipped = call.output_lines.len().saturating_sub(height);
     for (line, text) in call.output_lines.iter().skip(skipped).enumerate() {
-        canvas.text(said, line, &clean(text), theme.dim());
+        canvas.text(output_area, line, &clean(text), theme.dim());
     }
 }
 
-/// How far a call is.
+/// Formats the progress of a call.
 fn progress_bar(progress: &toolyard_hub::Progress, columns: usize) -> String {
     let number =
         |value: f64| if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") };

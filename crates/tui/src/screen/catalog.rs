@@ -1,5 +1,5 @@
-//! What one server offers, or all of them: tools, resources, templates and prompts, each a list that narrows while one
-//! types.
+//! The catalog of one server or of all servers: tools, resources, templates and prompts, each as a
+//! list that can be filtered.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -17,16 +17,16 @@ use crate::list_cursor::ListCursor;
 use crate::text::{cell, clean, clip, truncate, width};
 use crate::ui_state::UiState;
 
-/// From this width on, the details of what is selected are shown beside the list.
+/// The minimum width at which the details of the selected item are shown beside the list.
 const BESIDE: u16 = 110;
 /// How much of a description is shown in the list and searched.
 const ABOUT: usize = 300;
-/// Eight letters of a server's name, and the mark that something is missing.
+/// Eight letters of a server's name and the ellipsis.
 const SERVER: usize = 9;
 
 #[derive(Debug)]
 pub(crate) struct CatalogScreen {
-    /// Everything, where this is nothing.
+    /// The server, or `None` for all servers.
     scope: Option<SourceName>,
     tab: usize,
     filter: ListFilter,
@@ -49,7 +49,7 @@ struct ItemRow {
     name: String,
     server: String,
     about: String,
-    /// What the filter looks at, in small letters: the names, then the rest.
+    /// The lowercase text that the filter searches: the names, then the rest.
     hay: String,
     name_len: usize,
 }
@@ -84,7 +84,7 @@ impl CatalogScreen {
         }
     }
 
-    /// Reads the lists out of the catalog. What was selected stays selected if it is still there.
+    /// Reads the lists from the catalog. The selected item stays selected if it still exists.
     fn load(&mut self, world: &UiState) {
         let view = match &self.scope {
             Some(name) => world.yard.view.clone().with_scope(YardScope::Source(name.clone())),
@@ -215,15 +215,15 @@ impl CatalogScreen {
         let names = if beside.width > 0 { NameWidth::First } else { NameWidth::Some };
         list.draw(canvas, list_area, everywhere, names);
         if list.hits.len() == 0 {
-            let said = match (self.filter.is_empty(), self.scope.as_ref().and_then(|name| world.status(name)))
-            {
-                (false, _) => "nothing matches; Esc clears the filter".to_owned(),
-                (true, Some(status)) if status.state != toolyard_hub::SourceState::Ready => {
-                    format!("the server is {}", status.state.label())
-                }
-                (true, _) => "none".to_owned(),
-            };
-            canvas.text(inset(list_area, 2), 0, &said, theme.dim());
+            let message =
+                match (self.filter.is_empty(), self.scope.as_ref().and_then(|name| world.status(name))) {
+                    (false, _) => "no matches; press Esc to clear the filter".to_owned(),
+                    (true, Some(status)) if status.state != toolyard_hub::SourceState::Ready => {
+                        format!("the server is {}", status.state.label())
+                    }
+                    (true, _) => "none".to_owned(),
+                };
+            canvas.text(inset(list_area, 2), 0, &message, theme.dim());
         }
         if beside.width > 0
             && let Some(row) = list.selected()
@@ -236,10 +236,10 @@ impl CatalogScreen {
     }
 }
 
-/// How much of a line names may take.
+/// How much of a line the names take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameWidth {
-    /// All that they need: what they mean is told beside the list.
+    /// As much as they need: the details are shown beside the list.
     First,
     Some,
 }
@@ -264,7 +264,7 @@ impl ItemList {
         let seen = || window.clone().filter_map(|at| self.hits.get(at)).map(|index| &self.rows[index]);
         let room = usize::from(area.width).saturating_sub(3);
         let longest = seen().map(|row| width(&row.name)).max().unwrap_or(0);
-        // Whatever else has to be cut, a person can still tell the servers apart.
+        // Even if everything else is cut, the servers stay distinguishable.
         let server_room = match everywhere {
             true => seen().map(|row| width(&row.server)).max().unwrap_or(0).min(SERVER.max(room / 4)) + 2,
             false => 0,
@@ -303,7 +303,7 @@ impl ItemList {
 }
 
 impl ItemRow {
-    /// Where all servers are listed, their names are looked at too.
+    /// Where all servers are listed, the filter also searches their names.
     fn new(thing: CatalogItem, everywhere: bool) -> Self {
         let (title, about) = match &thing {
             CatalogItem::Tool(tool) => {
@@ -312,13 +312,13 @@ impl ItemRow {
             }
             CatalogItem::Resource(_) | CatalogItem::Template(_) | CatalogItem::Prompt(_) => {
                 let definition = thing.definition();
-                let said =
+                let text_of =
                     |key: &str| definition.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
                 let about = match &thing {
-                    CatalogItem::Prompt(_) => said("description"),
-                    _ => [said("name"), said("description")].join("  "),
+                    CatalogItem::Prompt(_) => text_of("description"),
+                    _ => [text_of("name"), text_of("description")].join("  "),
                 };
-                (said("title"), about)
+                (text_of("title"), about)
             }
         };
         let about = match (title.trim(), about.trim()) {

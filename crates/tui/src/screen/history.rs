@@ -1,4 +1,4 @@
-//! The calls of this session, newest first; beside them those that the yard remembers, whoever made them.
+//! The calls of this session, newest first, and the calls that the yard recorded from all callers.
 
 mod past_calls;
 
@@ -28,7 +28,7 @@ pub(crate) struct HistoryScreen {
 enum HistoryTab {
     #[default]
     Session,
-    /// What the yard remembers.
+    /// The recorded calls of the yard.
     Yard,
 }
 
@@ -88,10 +88,7 @@ impl HistoryScreen {
             let tab = |view: HistoryTab, text: &'static str| {
                 Span::styled(text, if self.view == view { theme.strong() } else { theme.dim() })
             };
-            let tabs = [
-                tab(HistoryTab::Session, " This session "),
-                tab(HistoryTab::Yard, " All calls of the yard "),
-            ];
+            let tabs = [tab(HistoryTab::Session, " This session "), tab(HistoryTab::Yard, " All calls ")];
             canvas.line(head, 0, &Line::from(tabs.to_vec()));
             area = rest;
         }
@@ -105,7 +102,7 @@ impl HistoryScreen {
         let theme = canvas.theme;
         let len = world.calls.newest_first().len();
         if len == 0 {
-            canvas.text(inset(area, 2), 1, "Nothing was called yet in this session.", theme.dim());
+            canvas.text(inset(area, 2), 1, "No calls yet in this session.", theme.dim());
             return;
         }
         let window = self.pick.window(len, usize::from(area.height));

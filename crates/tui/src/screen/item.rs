@@ -1,4 +1,4 @@
-//! One thing in full: its details, its schema, and its definition as the server sent it.
+//! One catalog item in full: its details, its schema, and its definition as the server sent it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct ItemScreen {
     thing: CatalogItem,
     tab: usize,
     scroll: ScrollWindow,
-    told: Vec<DetailLine>,
+    detail_lines: Vec<DetailLine>,
     schema: Option<ResultDocument>,
     definition: ResultDocument,
     edition: Option<u64>,
@@ -35,8 +35,16 @@ impl ItemScreen {
     pub(crate) fn new(thing: CatalogItem) -> Self {
         let schema = thing.input_schema().map(|schema| ResultDocument::from_json(Arc::from(schema.get())));
         let definition = ResultDocument::from_json(Arc::from(thing.raw_definition().get()));
-        let told = details(&thing);
-        Self { thing, tab: 0, scroll: ScrollWindow::default(), told, schema, definition, edition: None }
+        let detail_lines = details(&thing);
+        Self {
+            thing,
+            tab: 0,
+            scroll: ScrollWindow::default(),
+            detail_lines,
+            schema,
+            definition,
+            edition: None,
+        }
     }
 
     pub(crate) fn title(&self) -> String {
@@ -94,7 +102,7 @@ impl ItemScreen {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         if self.edition != Some(world.edition) {
             self.edition = Some(world.edition);
-            // Another version of the same thing takes its place; one that is gone stays as it was.
+            // A new version of the item replaces it; an item that is gone stays as it was.
             if let Some(now) = self.thing.current(&world.yard.view)
                 && now.raw_definition().get() != self.thing.raw_definition().get()
             {
@@ -110,9 +118,9 @@ impl ItemScreen {
         let body = inset(body, 1);
         match self.tab {
             0 => {
-                let told = std::mem::take(&mut self.told);
-                draw_details(canvas, body, &told, &mut self.scroll);
-                self.told = told;
+                let detail_lines = std::mem::take(&mut self.detail_lines);
+                draw_details(canvas, body, &detail_lines, &mut self.scroll);
+                self.detail_lines = detail_lines;
             }
             _ => {
                 if let Some(document) = self.document() {
@@ -123,7 +131,7 @@ impl ItemScreen {
     }
 }
 
-/// The names of views, with the one that is seen underlined.
+/// Draws the names of the views, with the current one underlined.
 pub(super) fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, tabs: &[&str], chosen: usize) {
     let theme = canvas.theme;
     let mut spans = vec![Span::raw(" ")];
@@ -135,20 +143,20 @@ pub(super) fn draw_tabs(canvas: &mut Canvas<'_>, area: Rect, tabs: &[&str], chos
     canvas.line(area, 0, &Line::from(spans));
 }
 
-/// Details, wrapped, with labels told apart.
+/// Draws the details, wrapped, with highlighted labels.
 pub(super) fn draw_details(
     canvas: &mut Canvas<'_>,
     area: Rect,
-    told: &[DetailLine],
+    detail_lines: &[DetailLine],
     scroll: &mut ScrollWindow,
 ) {
     let columns = usize::from(area.width).saturating_sub(1);
     let theme = canvas.theme;
     let mut lines: Vec<Line<'static>> = Vec::new();
-    for one in told {
+    for one in detail_lines {
         let indent = " ".repeat(one.hang.min(columns / 2));
         let label_width = width(&one.label);
-        // The first line has the label before it, the others are indented.
+        // The first line follows the label, the others are indented.
         let whole = format!("{}{}", "x".repeat(label_width), one.text);
         let first = wrap(&whole, columns.max(label_width + 1)).into_iter().next().unwrap_or_default();
         let beginning = first.get(label_width..).unwrap_or_default().to_owned();
@@ -170,7 +178,7 @@ pub(super) fn draw_details(
     canvas.scrollbar(area, window.start, lines.len());
 }
 
-/// Uses a thing: a form where it wants to know something, else at once.
+/// Uses an item: opens a form if it takes arguments, otherwise calls it immediately.
 pub(super) fn open_or_call(thing: &CatalogItem, world: &UiState) -> ScreenAction {
     let thing = thing.current(&world.yard.view).unwrap_or_else(|| thing.clone());
     let wants = match &thing {

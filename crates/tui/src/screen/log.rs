@@ -1,4 +1,4 @@
-//! The log, whole or one kind of it.
+//! The log, all of it or one kind of entries.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -16,14 +16,14 @@ use crate::text::{cell, clean, clip, truncate};
 use crate::theme::Theme;
 use crate::ui_state::UiState;
 
-const TABS: [&str; 4] = ["All", "Events", "Stderr", "Messages"];
+const TABS: [&str; 4] = ["All", "Events", "Standard error", "Messages"];
 
 #[derive(Debug)]
 pub(crate) struct LogScreen {
     tab: usize,
     filter: ListFilter,
     pick: ListCursor,
-    /// Whether the newest line stays selected as more come.
+    /// Whether the newest line stays selected as more arrive.
     following: bool,
 }
 
@@ -105,10 +105,10 @@ impl LogScreen {
         vec![
             ("↑↓", "move"),
             ("Tab", "next kind"),
-            ("Enter", "whole line"),
+            ("Enter", "full line"),
             ("/", "filter"),
             ("G", "follow"),
-            ("T", "tail below"),
+            ("T", "log tail"),
             ("Esc", "back"),
             ("?", "help"),
         ]
@@ -131,7 +131,7 @@ impl LogScreen {
             canvas.rule(head, 1);
         }
         if shown.is_empty() {
-            canvas.text(inset(body, 2), 0, "nothing yet", canvas.theme.dim());
+            canvas.text(inset(body, 2), 0, "no entries yet", canvas.theme.dim());
         }
         let window = self.pick.window(shown.len(), usize::from(body.height));
         for (line, at) in window.clone().enumerate() {
@@ -150,7 +150,7 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok()
 }
 
-/// One entry in one line.
+/// Formats one entry as one line.
 pub(crate) fn line(entry: &UiLogEntry, columns: usize, theme: Theme) -> Line<'static> {
     let style = match entry.kind {
         UiLogKind::Event => theme.plain(),

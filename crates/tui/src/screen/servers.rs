@@ -1,4 +1,4 @@
-//! The servers: how each is doing, what it offers, and why it does not.
+//! The servers: their state, what they offer, and why one is not ready.
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -32,7 +32,7 @@ impl ServersScreen {
         }
     }
 
-    /// The line of all servers, and those that the filter lets through.
+    /// Returns the row of all servers and the servers that match the filter.
     fn rows<'a>(&self, world: &'a UiState) -> Vec<Option<&'a (SourceName, SourceStatus)>> {
         let wanted = self.filter.text().to_lowercase();
         let fits = |one: &&(SourceName, SourceStatus)| one.0.as_str().to_lowercase().contains(&wanted);
@@ -64,7 +64,7 @@ impl ServersScreen {
                 ScreenAction::Run(Effect::Manage(name.clone(), SourceCommand::Reconnect))
             }
             (KeyPress::Char('r'), Some(None)) => {
-                ScreenAction::Warn("reconnecting is for one server at a time".to_owned())
+                ScreenAction::Warn("select a single server to reconnect".to_owned())
             }
             (KeyPress::Char('e'), Some(Some((name, status)))) => {
                 let order = if status.state == SourceState::Disabled {
@@ -95,14 +95,13 @@ impl ServersScreen {
     pub(crate) fn draw(&mut self, canvas: &mut Canvas<'_>, area: Rect, world: &UiState) {
         let theme = canvas.theme;
         if world.yard.sources.is_empty() {
-            let (said, more) = match &world.settings.yard {
-                Some(_) => ("This yard has no servers that you may see.", "Perhaps another token may."),
-                None => (
-                    "There are no servers in this configuration.",
-                    "toolyard add NAME -- COMMAND… puts one in.",
-                ),
+            let (message, more) = match &world.settings.yard {
+                Some(_) => {
+                    ("No servers that you have permission to see.", "hint: use a token with more permissions")
+                }
+                None => ("No servers configured.", "hint: run `toolyard add NAME -- COMMAND…` to add one"),
             };
-            canvas.text(inset(area, 2), 1, said, theme.plain());
+            canvas.text(inset(area, 2), 1, message, theme.plain());
             canvas.text(inset(area, 2), 3, more, theme.dim());
             return;
         }
@@ -133,7 +132,7 @@ impl ServersScreen {
         }
         canvas.scrollbar(list, window.start, rows.len());
         if rows.is_empty() {
-            canvas.text(inset(list, 2), 0, "no server has such a name", theme.dim());
+            canvas.text(inset(list, 2), 0, "no matches; press Esc to clear the filter", theme.dim());
         }
         canvas.rule(foot, 0);
         let (_, foot) = split_top(inset(foot, 1), 1);
@@ -148,7 +147,7 @@ impl ServersScreen {
     }
 }
 
-/// How wide each column is.
+/// The width of each column.
 struct Columns {
     name: usize,
     state: usize,
@@ -164,12 +163,12 @@ impl Columns {
         let labels = world.yard.sources.iter().map(|(_, status)| status.state.label().len());
         let state = match width {
             100.. => 20,
-            // There is just room for the longest label; a column more is the scroll bar's.
+            // The column fits the longest label; the remaining column is for the scroll bar.
             80.. => labels.max().unwrap_or(0).clamp(12, 19),
             _ => 12,
         };
-        let (transport, era, auth) = if width >= 100 { (16, 18, 14) } else { (8, 7, 8) };
-        // Those, three numbers, the marks, what is between them, and the scroll bar.
+        let (transport, era, auth) = if width >= 100 { (16, 18, 14) } else { (9, 6, 8) };
+        // The columns, three counts, the marks, the spaces between them, and the scroll bar.
         let fixed = state + transport + era + auth + 3 * 6 + 8;
         Self { name: longest.min(width.saturating_sub(fixed).max(10)), state, transport, era, auth }
     }
@@ -179,9 +178,9 @@ impl Columns {
             "   {} {} {} {} {}{:>6}{:>6}{:>6}",
             cell("Server", self.name),
             cell("State", self.state),
-            cell("Via", self.transport),
+            cell("Transport", self.transport),
             cell("Era", self.era),
-            cell("Login", self.auth),
+            cell("Auth", self.auth),
             "Tools",
             "Res.",
             "Pr.",
@@ -251,7 +250,7 @@ fn pointer(chosen: bool, theme: Theme) -> Span<'static> {
     if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") }
 }
 
-/// A mark and a colour for a state.
+/// Returns the mark and the color of a state.
 pub(crate) fn state_mark(state: SourceState, theme: Theme) -> (&'static str, Style) {
     match state {
         SourceState::Ready => ("●", theme.good()),
@@ -263,7 +262,7 @@ pub(crate) fn state_mark(state: SourceState, theme: Theme) -> (&'static str, Sty
     }
 }
 
-/// What there is to say about one server.
+/// Describes one server.
 fn server_details(
     name: &SourceName,
     status: &SourceStatus,
@@ -282,6 +281,10 @@ fn server_details(
     lines.push((format!("{}: {state}", clean(name.as_str())), style));
     if let Some(reason) = &status.reason {
         lines.extend(wrap(&clean(reason), columns).into_iter().map(|line| (line, theme.plain())));
+    }
+    if let Some(suggestion) = &status.suggestion {
+        let hint = format!("hint: {}", clean(suggestion));
+        lines.extend(wrap(&hint, columns).into_iter().map(|line| (line, theme.dim())));
     }
     let counts = world.counts(name);
     if status.state == SourceState::Ready {

@@ -1,5 +1,5 @@
-//! A client that proves who it is by signing: JWT assertions after RFC 7523. rmcp has these too, but only together
-//! with a second provider of cryptography.
+//! Client authentication with JWT assertions (RFC 7523). rmcp supports these too, but only with a
+//! second cryptography provider.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,22 +15,22 @@ use serde_json::json;
 use super::AuthError;
 use super::record::now;
 
-/// How long an assertion is good for, in seconds.
+/// Lifetime of an assertion, in seconds.
 const LIFE: u64 = 120;
 
-/// A key that can sign, and the name of how.
+/// A signing key with the name of its algorithm.
 enum Signer {
     Ecdsa(EcdsaKeyPair, &'static str),
     Ed25519(Ed25519KeyPair),
     Rsa(RsaKeyPair),
 }
 
-/// A client secret may be a private key, told by how it begins.
+/// Returns whether a client secret is a private key in PEM form.
 pub(crate) fn is_private_key(secret: &str) -> bool {
     secret.trim_start().starts_with("-----BEGIN")
 }
 
-/// An assertion that we are this client, for one authorization server.
+/// Signs an assertion of the client's identity for one authorization server.
 pub(crate) fn sign_client_assertion(key: &str, client: &str, audience: &str) -> Result<String, AuthError> {
     let signer = Signer::read(key)?;
     let id = toolyard_random::bytes::<16>().map_err(|error| AuthError::Key(error.to_string()))?;
@@ -50,8 +50,8 @@ fn encode(part: &serde_json::Value) -> String {
 
 impl Signer {
     fn read(pem: &str) -> Result<Self, AuthError> {
-        let wrong = || AuthError::Key("it is no private key in PKCS#8 form".to_owned());
-        let key = PrivatePkcs8KeyDer::from_pem_slice(pem.trim().as_bytes()).map_err(|_| wrong())?;
+        let invalid = || AuthError::Key("not a private key in PKCS#8 form".to_owned());
+        let key = PrivatePkcs8KeyDer::from_pem_slice(pem.trim().as_bytes()).map_err(|_| invalid())?;
         let der = key.secret_pkcs8_der();
         let random = SystemRandom::new();
         let p256 = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, der, &random);
@@ -60,7 +60,7 @@ impl Signer {
             .or_else(|_| p384().map(|key| Self::Ecdsa(key, "ES384")))
             .or_else(|_| Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map(Self::Ed25519))
             .or_else(|_| RsaKeyPair::from_pkcs8(der).map(Self::Rsa))
-            .map_err(|_| AuthError::Key("it is of a kind that cannot be used".to_owned()))
+            .map_err(|_| AuthError::Key("unsupported key type".to_owned()))
     }
 
     fn algorithm(&self) -> &'static str {
@@ -72,7 +72,7 @@ impl Signer {
     }
 
     fn sign(&self, text: &[u8]) -> Result<Vec<u8>, AuthError> {
-        let failed = |_| AuthError::Key("it cannot sign".to_owned());
+        let failed = |_| AuthError::Key("signing failed".to_owned());
         match self {
             Self::Ecdsa(key, _) => {
                 Ok(key.sign(&SystemRandom::new(), text).map_err(failed)?.as_ref().to_vec())
@@ -100,7 +100,7 @@ mod tests {
     use super::{is_private_key, sign_client_assertion};
 
     #[test]
-    fn signs_who_we_are_for_one_server() {
+    fn signs_the_identity_of_the_client_for_one_server() {
         let random = SystemRandom::new();
         let der = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
         let body = STANDARD.encode(der.as_ref());
@@ -126,14 +126,14 @@ mod tests {
         let body = STANDARD.encode(der.as_ref());
         let pem = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n");
         let outage = toolyard_random::SimulatedOutage::begin();
-        let refused = sign_client_assertion(&pem, "me", "https://auth.example").unwrap_err().to_string();
-        assert!(refused.contains("the system's source of random numbers failed"), "{refused}");
+        let error = sign_client_assertion(&pem, "me", "https://auth.example").unwrap_err().to_string();
+        assert!(error.contains("the system's random number generator failed"), "{error}");
         drop(outage);
         sign_client_assertion(&pem, "me", "https://auth.example").unwrap();
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_being_shown() {
+    fn rejects_an_invalid_key_without_revealing_it() {
         let error = sign_client_assertion("-----BEGIN PRIVATE KEY-----\ns3cret\n", "me", "x").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("s3cret"));
         assert!(!is_private_key("s3cret"));

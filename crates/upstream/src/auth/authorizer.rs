@@ -1,5 +1,5 @@
-//! One server's token: got when the server asks, renewed before it expires, and put where all connections to
-//! that server read it.
+//! The token of one server: obtained after a challenge, renewed before it expires, and shared by
+//! all connections to that server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,15 +22,15 @@ use super::store::{CredentialKey, CredentialLock, CredentialStore};
 use super::{AuthContext, AuthError, Challenge};
 use crate::settings::{OAuthSettings, ServerSettings};
 
-/// A renewal that failed is tried again after this long.
+/// Delay before a failed renewal is retried, in seconds.
 const AGAIN: u64 = 10;
-/// How long a renewal may take; less than other processes wait for it.
+/// Timeout of a renewal. It is shorter than the time that other processes wait for its lock.
 const REFRESH: Duration = Duration::from_secs(45);
-/// How long the end waits for a renewal.
+/// How long shutdown waits for a renewal.
 const FINISH: Duration = Duration::from_secs(5);
-/// How often the store is looked at for what another process has done.
+/// How often the store is checked for changes by another process.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long an authorization server may take to be found where only words depend on it.
+/// Timeout of discovery where only the wording of a message depends on it.
 const LOOK_FOR_LOGIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -39,37 +39,40 @@ pub(crate) struct Authorizer {
     method: AuthMethod,
     shared: AuthContext,
     header: Authorization,
-    /// When the token has to be renewed, in seconds since 1970.
+    /// When the token must be renewed, in seconds since the Unix epoch.
     renew_at: AtomicU64,
-    /// How many tokens there have been.
+    /// The number of tokens so far.
     generation: AtomicU64,
-    /// What is known, and the right to change it: one at a time talks to the authorization server.
+    /// The current credentials. The lock is held while the authorization server is contacted, so
+    /// there is one such request at a time.
     state: Mutex<State>,
-    /// Renewals under way. They go on when nobody waits for them any more: a refresh token that was used and whose
-    /// successor was not kept is a login lost.
+    /// Renewals in progress. They continue when their caller is gone: if a refresh token is used
+    /// and its successor is not stored, the login is lost.
     renewals: TaskTracker,
 }
 
 #[derive(Debug, Default)]
 struct State {
     record: CredentialRecord,
-    /// The generation that came of a refresh; if the server does not like it either, refreshing is no use.
+    /// The generation that a refresh produced. If the server rejects it too, another refresh is
+    /// pointless.
     refreshed: Option<u64>,
-    /// The token that the store still has although ours came of it, because ours could not be saved.
+    /// The token that is still in the store because its successor could not be saved.
     superseded: Option<OAuthToken>,
 }
 
 impl Authorizer {
     pub(crate) fn new(settings: &ServerSettings, shared: &AuthContext) -> Arc<Self> {
-        let way = AuthMethod::from_settings(settings);
+        let method = AuthMethod::from_settings(settings);
         let header = Authorization::default();
-        if let AuthMethod::Static(Some(token)) = &way {
-            // One that cannot be sent is not sent, and the server will say what it thinks of that.
+        if let AuthMethod::Static(Some(token)) = &method {
+            // A token that is not a valid header value is omitted; the server then rejects the
+            // request.
             header.set(HeaderValue::try_from(format!("Bearer {}", token.reveal())).ok());
         }
         Arc::new(Self {
             server: settings.name.clone(),
-            method: way,
+            method,
             shared: shared.clone(),
             header,
             renew_at: AtomicU64::new(u64::MAX),
@@ -79,17 +82,19 @@ impl Authorizer {
         })
     }
 
-    /// What is sent as `Authorization`, now and later.
+    /// Returns the `Authorization` header, which follows the current token.
     pub(crate) fn header(&self) -> Authorization {
         self.header.clone()
     }
 
-    /// Which token is in use; to be read before a request is sent that may be challenged.
+    /// Returns the generation of the current token. Read it before sending a request that may be
+    /// challenged.
     pub(crate) fn token_generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Takes in what is kept, which another process may have changed, and renews it if it is old.
+    /// Loads the stored credentials, which another process may have changed, and renews the token
+    /// if it is about to expire.
     pub(crate) async fn load(&self) {
         if let AuthMethod::OAuth { key, oauth: OAuthSettings { client_credentials: false, .. }, .. } =
             &self.method
@@ -98,16 +103,18 @@ impl Authorizer {
             match self.shared.store.load(key).await {
                 Ok(record) if self.is_stale(&state, &record) => {}
                 Ok(record) => self.set_record(&mut state, record),
-                Err(error) => tracing::warn!(server = %self.server, %error, "credentials cannot be read"),
+                Err(error) => {
+                    tracing::warn!(server = %self.server, %error, "cannot read the stored credentials")
+                }
             }
         }
         self.ensure_fresh().await;
     }
 
-    /// Renews the token if it is about to expire. Costs nothing otherwise.
+    /// Renews the token if it is about to expire. Otherwise this is cheap.
     pub(crate) async fn ensure_fresh(&self) {
         if now() >= self.renew_at.load(Ordering::Acquire) {
-            // Rare, and large: what it needs is not carried by every call.
+            // Boxed, because this future is large and rarely needed.
             Box::pin(self.renew()).await;
         }
     }
@@ -115,7 +122,7 @@ impl Authorizer {
     async fn renew(&self) {
         let AuthMethod::OAuth { key, resource, oauth } = &self.method else { return };
         let mut state = self.state.lock().await;
-        // Somebody else may have been here first.
+        // Another caller may have renewed the token while this one waited for the lock.
         if now() < self.renew_at.load(Ordering::Acquire) {
             return;
         }
@@ -125,24 +132,28 @@ impl Authorizer {
         };
         match renewed {
             Ok(true) => {}
-            // The server is asked with the old token, and its answer decides.
+            // The old token stays in use until the server rejects it.
             Ok(false) => self.renew_at.store(u64::MAX, Ordering::Release),
             Err(error) => {
-                tracing::warn!(server = %self.server, %error, "its token could not be renewed");
+                tracing::warn!(server = %self.server, %error, "cannot renew the token");
                 self.renew_at.store(now() + AGAIN, Ordering::Release);
             }
         }
     }
 
-    /// Does what it takes so that a request that was challenged may be sent again. `seen` is what [`Self::token_generation`] was
-    /// before it was sent.
-    pub(crate) async fn answer_challenge(&self, challenge: &Challenge, seen: u64) -> Result<(), AuthError> {
+    /// Obtains a token that allows a challenged request to be sent again. `generation` is the value
+    /// of [`Self::token_generation`] before the request was sent.
+    pub(crate) async fn answer_challenge(
+        &self,
+        challenge: &Challenge,
+        generation: u64,
+    ) -> Result<(), AuthError> {
         let AuthMethod::OAuth { key, resource, oauth } = &self.method else {
             return Err(AuthError::TokenRefused);
         };
         let mut state = self.state.lock().await;
-        if self.token_generation() != seen {
-            // Somebody else was challenged too and was here first.
+        if self.token_generation() != generation {
+            // Another request was challenged too and has already obtained a new token.
             return Ok(());
         }
         let wants_scope = challenge.wants_scope(resource);
@@ -154,30 +165,33 @@ impl Authorizer {
             self.reject_repeated_scopes(&state.record, wants_scope, &demanded)?;
             return self.obtain_client_token(&mut state, (resource, oauth), Some(challenge)).await;
         }
-        let kept = self.shared.store.load(key).await?;
-        if kept.token.is_some() && kept.token != state.record.token && !self.is_stale(&state, &kept) {
-            self.set_record(&mut state, kept);
+        let stored = self.shared.store.load(key).await?;
+        if stored.token.is_some() && stored.token != state.record.token && !self.is_stale(&state, &stored) {
+            self.set_record(&mut state, stored);
             return Ok(());
         }
-        self.reject_repeated_scopes(&kept, wants_scope, &demanded)?;
-        if !wants_scope && state.refreshed != Some(seen) && self.refresh(&mut state, key, resource).await? {
+        self.reject_repeated_scopes(&stored, wants_scope, &demanded)?;
+        if !wants_scope
+            && state.refreshed != Some(generation)
+            && self.refresh(&mut state, key, resource).await?
+        {
             return Ok(());
         }
-        let mut record = kept.clone();
+        let mut record = stored.clone();
         record.challenge.clone_from(&challenge.text);
         if wants_scope {
             record.missing = merge_scopes(&[&record.missing, &demanded]);
         }
         match &self.shared.login_prompter {
-            Some(person) => self.prompt_login(&mut state, &record, person).await,
+            Some(prompter) => self.prompt_login(&mut state, &record, prompter).await,
             None => {
-                // The next login then begins with what the server wanted.
-                if record != kept {
+                // Stored for the next login, which then requests what the server requires.
+                if record != stored {
                     let (challenge, missing) = (record.challenge.clone(), record.missing.clone());
-                    let note = move |kept: &mut CredentialRecord| {
-                        (kept.challenge, kept.missing) = (challenge, missing);
+                    let store_challenge = move |stored: &mut CredentialRecord| {
+                        (stored.challenge, stored.missing) = (challenge, missing);
                     };
-                    self.shared.store.update(key, note).await?;
+                    self.shared.store.update(key, store_challenge).await?;
                 }
                 state.record = record;
                 match wants_scope {
@@ -188,14 +202,14 @@ impl Authorizer {
         }
     }
 
-    /// Completes when somebody has logged in, in this process or in another.
+    /// Completes when a user has logged in, in this process or in another.
     pub(crate) async fn wait_for_login(&self) {
         let AuthMethod::OAuth { key, .. } = &self.method else { return std::future::pending().await };
         loop {
             tokio::time::sleep(LOOK).await;
             let known = self.state.lock().await.record.token.clone();
-            let kept = self.shared.store.load(key).await;
-            if kept.is_ok_and(|kept| kept.token.is_some() && kept.token != known) {
+            let stored = self.shared.store.load(key).await;
+            if stored.is_ok_and(|stored| stored.token.is_some() && stored.token != known) {
                 return;
             }
         }
@@ -204,26 +218,28 @@ impl Authorizer {
     pub(crate) async fn log_in(
         &self,
         challenge: Option<&Challenge>,
-        person: &LoginPrompter,
+        prompter: &LoginPrompter,
     ) -> Result<(), AuthError> {
         let (key, oauth) = match &self.method {
             AuthMethod::OAuth { key, oauth, .. } => (key, oauth),
-            AuthMethod::Static(_) => return Err(AuthError::NothingToDo("its token is in the configuration")),
+            AuthMethod::Static(_) => {
+                return Err(AuthError::NothingToDo("the token of the server is set in the configuration"));
+            }
             AuthMethod::None | AuthMethod::InvalidUrl => {
-                return Err(AuthError::NothingToDo("it has no address"));
+                return Err(AuthError::NothingToDo("the server has no valid URL"));
             }
         };
         if oauth.client_credentials {
-            return Err(AuthError::NothingToDo("it is used with the client's own credentials"));
+            return Err(AuthError::NothingToDo("the server is used with client credentials"));
         }
         let mut record = self.shared.store.load(key).await?;
         match challenge {
             Some(challenge) => record.challenge.clone_from(&challenge.text),
             None if !record.missing.is_empty() || *oauth != OAuthSettings::default() => {}
-            None => return Err(AuthError::NothingToDo("it does not ask who we are")),
+            None => return Err(AuthError::NothingToDo("the server does not require authentication")),
         }
         let mut state = self.state.lock().await;
-        self.prompt_login(&mut state, &record, person).await
+        self.prompt_login(&mut state, &record, prompter).await
     }
 
     pub(crate) async fn log_out(&self) -> Result<bool, AuthError> {
@@ -246,34 +262,39 @@ impl Authorizer {
         }
     }
 
-    /// Whether there is anything to log in to: an authorization server that says where it is. Asks on the network.
+    /// Returns whether the server announces an authorization server. Sends network requests.
     pub(crate) async fn offers_login(&self) -> bool {
         let AuthMethod::OAuth { resource, .. } = &self.method else { return false };
         let challenge = self.state.lock().await.record.challenge.clone();
-        let found = tokio::time::timeout(
+        let server = tokio::time::timeout(
             LOOK_FOR_LOGIN,
             discover_authorization_server(resource, challenge.as_deref()),
         )
         .await;
-        found.is_ok_and(|found| found.is_ok_and(|found| found.source == DiscoverySource::Announced))
+        server.is_ok_and(|server| server.is_ok_and(|server| server.source == DiscoverySource::Announced))
     }
 
-    /// What was asked for and did not help is not asked for again.
+    /// Fails if the demanded scopes have already been requested, to avoid a login loop.
     fn reject_repeated_scopes(
         &self,
         record: &CredentialRecord,
         wants_scope: bool,
         demanded: &[String],
     ) -> Result<(), AuthError> {
-        let asked = record.token.is_some() && demanded.iter().all(|scope| record.requested.contains(scope));
-        if wants_scope && asked { Err(AuthError::ScopeRejected(demanded.join(" "))) } else { Ok(()) }
+        let already_requested =
+            record.token.is_some() && demanded.iter().all(|scope| record.requested.contains(scope));
+        if wants_scope && already_requested {
+            Err(AuthError::ScopeRejected(demanded.join(" ")))
+        } else {
+            Ok(())
+        }
     }
 
     async fn prompt_login(
         &self,
         state: &mut State,
         record: &CredentialRecord,
-        person: &LoginPrompter,
+        prompter: &LoginPrompter,
     ) -> Result<(), AuthError> {
         let AuthMethod::OAuth { key, resource, oauth } = &self.method else {
             return Err(AuthError::LoginNeeded);
@@ -286,15 +307,15 @@ impl Authorizer {
             client_metadata_url: document,
             previous: record,
         };
-        let record = login.run(person).await?;
-        // A renewal of the login of before that is under way must not replace this one.
+        let record = login.run(prompter).await?;
+        // The lock keeps a renewal of the previous login from overwriting this one.
         let _lock = self.shared.store.lock(key).await?;
         self.shared.store.save(key, record.clone()).await?;
         self.set_record(state, record);
         Ok(())
     }
 
-    /// False if only a person can help.
+    /// Refreshes the token. Returns false if the user must log in.
     async fn refresh(
         &self,
         state: &mut State,
@@ -302,41 +323,42 @@ impl Authorizer {
         resource: &Url,
     ) -> Result<bool, AuthError> {
         let lock = self.shared.store.lock(key).await?;
-        let mut kept = self.shared.store.load(key).await?;
-        let stored = kept.token.clone();
-        if self.is_stale(state, &kept) {
-            kept.token.clone_from(&state.record.token);
-        } else if kept.token != state.record.token {
-            // Another process, or another connection of this one, has renewed it while we waited.
-            let there = kept.token.is_some();
-            self.set_record(state, kept);
-            return Ok(there);
+        let mut record = self.shared.store.load(key).await?;
+        let stored_token = record.token.clone();
+        if self.is_stale(state, &record) {
+            record.token.clone_from(&state.record.token);
+        } else if record.token != state.record.token {
+            // Another process or connection renewed the token while this one waited for the lock.
+            let has_token = record.token.is_some();
+            self.set_record(state, record);
+            return Ok(has_token);
         }
         let renewal = Renewal { lock, store: self.shared.store.clone(), key: key.clone() };
-        let renewing = self.renewals.spawn(renewal.run(resource.clone(), kept));
+        let renewing = self.renewals.spawn(renewal.run(resource.clone(), record));
         let renewed = renewing.await.map_err(|error| AuthError::Token(error.to_string()))??;
         let Some((record, saved)) = renewed else { return Ok(false) };
         self.set_record(state, record);
         state.refreshed = Some(self.token_generation());
         if let Err(error) = saved {
-            state.superseded = stored;
-            tracing::warn!(server = %self.server, %error, "its new token cannot be saved, and is lost at the end of this process");
+            state.superseded = stored_token;
+            tracing::warn!(server = %self.server, %error, "cannot save the new token; it is lost when this process ends");
         }
         Ok(true)
     }
 
-    /// Whether the store has less than we do, because our token could not be saved.
-    fn is_stale(&self, state: &State, kept: &CredentialRecord) -> bool {
-        state.superseded.is_some() && kept.token == state.superseded
+    /// Returns whether the stored record is older than the one in memory, because saving failed.
+    fn is_stale(&self, state: &State, stored: &CredentialRecord) -> bool {
+        state.superseded.is_some() && stored.token == state.superseded
     }
 
-    /// Waits for renewals that are under way.
+    /// Waits for renewals in progress.
     pub(crate) async fn wait_for_renewals(&self) {
         self.renewals.close();
         let _ = tokio::time::timeout(FINISH, self.renewals.wait()).await;
     }
 
-    /// A token for the client itself. It is not kept: the next process can get one just as well.
+    /// Obtains a token with the client credentials. It is not stored, because every process can
+    /// obtain its own.
     async fn obtain_client_token(
         &self,
         state: &mut State,
@@ -361,7 +383,7 @@ impl Authorizer {
         Ok(())
     }
 
-    /// From now on this is what we know, and its token is what is sent.
+    /// Makes a record current and sends its token from now on.
     fn set_record(&self, state: &mut State, record: CredentialRecord) {
         if record.token != state.record.token {
             let header = record.token.as_ref().and_then(|token| token.header().ok());
@@ -375,7 +397,7 @@ impl Authorizer {
     }
 }
 
-/// A refresh and what comes of it, as one step that nothing interrupts.
+/// A refresh and the storage of its result, as one uninterrupted step.
 struct Renewal {
     lock: CredentialLock,
     store: CredentialStore,
@@ -383,21 +405,21 @@ struct Renewal {
 }
 
 impl Renewal {
-    /// What is known then, and whether it was saved; nothing if only a person can help.
+    /// Returns the new record and whether it was saved, or `None` if the user must log in.
     async fn run(
         self,
         resource: Url,
-        kept: CredentialRecord,
+        previous: CredentialRecord,
     ) -> Result<Option<(CredentialRecord, Result<(), AuthError>)>, AuthError> {
-        let refreshed = tokio::time::timeout(REFRESH, refresh(&resource, &kept)).await;
+        let refreshed = tokio::time::timeout(REFRESH, refresh(&resource, &previous)).await;
         let refreshed = refreshed.map_err(|_| {
             AuthError::Token(format!(
-                "its authorization server did not answer within {} s",
+                "no response of the authorization server within {} s",
                 REFRESH.as_secs()
             ))
         })?;
         let RefreshOutcome::Renewed(token) = refreshed? else { return Ok(None) };
-        let record = CredentialRecord { token: Some(token), ..kept };
+        let record = CredentialRecord { token: Some(token), ..previous };
         let saved = self.store.save(&self.key, record.clone()).await;
         drop(self.lock);
         Ok(Some((record, saved)))

@@ -1,4 +1,5 @@
-//! The answer of a person's browser: one request to a port of ours on loopback, or the same address pasted.
+//! The redirect of the user's browser: a request to a loopback port, or the same address pasted by
+//! the user.
 
 use std::io;
 use std::time::Duration;
@@ -10,18 +11,18 @@ use toolyard_hub::printable::clean_excerpt;
 
 use super::AuthError;
 
-/// How large a request may be, and how long it may take to arrive.
+/// Size limit and timeout of a request.
 const LARGEST: usize = 16 * 1024;
 const SLOWEST: Duration = Duration::from_secs(10);
 const PATH: &str = "/callback";
 
-/// Waits for the browser.
+/// Listens for the redirect of the browser.
 pub(crate) struct CallbackListener {
     listener: TcpListener,
     port: u16,
 }
 
-/// What the authorization server answered.
+/// The response of the authorization server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct AuthorizationResponse {
     pub(crate) code: String,
@@ -29,23 +30,23 @@ pub(crate) struct AuthorizationResponse {
 }
 
 impl CallbackListener {
-    /// Listens on this port, or on a free one where that is 0.
+    /// Listens on a port. Port 0 selects a free one.
     pub(crate) async fn bind(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let port = listener.local_addr()?.port();
         Ok(Self { listener, port })
     }
 
-    /// Where the browser is sent.
+    /// Returns the redirect URI for the browser.
     pub(crate) fn redirect_uri(&self) -> String {
         redirect_uri(self.port)
     }
 
-    /// The answer to the question with this state. Whatever else asks for something here is sent away.
+    /// Waits for the response with this state. Other requests are answered with 404.
     pub(crate) async fn wait_for_response(&self, state: &str) -> Result<AuthorizationResponse, AuthError> {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else {
-                // Out of descriptors, most likely: that passes.
+                // Most likely the process is out of file descriptors, which is temporary.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -54,15 +55,15 @@ impl CallbackListener {
                 continue;
             };
             match parse_redirect(&format!("http://127.0.0.1:{}{target}", self.port), state) {
-                Some(answer) => {
-                    let (status, words) = match &answer {
-                        Ok(_) => ("200 OK", "Done. You can close this window and go back to Toolyard."),
-                        Err(_) => ("200 OK", "It was refused. Toolyard has the reason."),
+                Some(response) => {
+                    let (status, text) = match &response {
+                        Ok(_) => ("200 OK", "Login complete. Close this window and return to Toolyard."),
+                        Err(_) => ("200 OK", "Authorization denied. Return to Toolyard for details."),
                     };
-                    reply(&mut stream, status, words).await;
-                    return answer;
+                    reply(&mut stream, status, text).await;
+                    return response;
                 }
-                None => reply(&mut stream, "404 Not Found", "There is nothing here.").await,
+                None => reply(&mut stream, "404 Not Found", "Page not found.").await,
             }
         }
     }
@@ -72,31 +73,32 @@ fn redirect_uri(port: u16) -> String {
     format!("http://127.0.0.1:{port}{PATH}")
 }
 
-/// The port of an address of ours.
+/// Returns the port of a redirect URI, if [`CallbackListener`] created it.
 pub(crate) fn redirect_port(redirect: &str) -> Option<u16> {
     let port = Url::parse(redirect).ok()?.port()?;
     (redirect_uri(port) == redirect).then_some(port)
 }
 
-/// Reads the address that a browser was sent to; `None` if it is not the answer to this question.
+/// Parses the address that a browser was redirected to. Returns `None` if it does not belong to the
+/// login with this state.
 pub(crate) fn parse_redirect(address: &str, state: &str) -> Option<Result<AuthorizationResponse, AuthError>> {
     let url = Url::parse(address.trim()).ok().filter(|url| url.path() == PATH)?;
-    let value = |wanted: &str| {
-        let found = url.query_pairs().find(|(name, _)| name == wanted);
-        found.map(|(_, value)| value.into_owned())
+    let value = |key: &str| {
+        let pair = url.query_pairs().find(|(name, _)| name == key);
+        pair.map(|(_, value)| value.into_owned())
     };
     if value("state").as_deref() != Some(state) {
         return None;
     }
     if let Some(error) = value("error") {
-        let why =
+        let reason =
             [Some(error), value("error_description")].into_iter().flatten().collect::<Vec<_>>().join(": ");
-        return Some(Err(AuthError::Refused(clean_excerpt(&why, 300))));
+        return Some(Err(AuthError::Refused(clean_excerpt(&reason, 300))));
     }
     value("code").map(|code| Ok(AuthorizationResponse { code, issuer: value("iss") }))
 }
 
-/// The target of a GET request.
+/// Reads a GET request and returns its target.
 async fn read_request_target(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -110,8 +112,8 @@ async fn read_request_target(stream: &mut TcpStream) -> Option<String> {
     (words.next()? == "GET").then_some(words.next()?.to_owned())
 }
 
-async fn reply(stream: &mut TcpStream, status: &str, words: &str) {
-    let page = format!("<!doctype html><meta charset=utf-8><title>Toolyard</title><p>{words}</p>\n");
+async fn reply(stream: &mut TcpStream, status: &str, text: &str) {
+    let page = format!("<!doctype html><meta charset=utf-8><title>Toolyard</title><p>{text}</p>\n");
     let head = "content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\nconnection: close";
     let text = format!("HTTP/1.1 {status}\r\n{head}\r\ncontent-length: {}\r\n\r\n{page}", page.len());
     let _ = tokio::time::timeout(SLOWEST, stream.write_all(text.as_bytes())).await;
@@ -134,30 +136,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waits_for_the_one_answer_and_sends_others_away() {
+    async fn waits_for_the_matching_response_and_rejects_other_requests() {
         let callback = CallbackListener::bind(0).await.unwrap();
-        let here = callback.port;
-        assert_eq!(redirect_port(&callback.redirect_uri()), Some(here));
+        let port = callback.port;
+        assert_eq!(redirect_port(&callback.redirect_uri()), Some(port));
         let browser = tokio::spawn(async move {
-            let stranger = get(here, "/callback?code=evil&state=guess").await;
-            let icon = get(here, "/favicon.ico").await;
-            (stranger, icon, get(here, "/callback?code=c%2B1&state=s&iss=https%3A%2F%2Fa").await)
+            let forged = get(port, "/callback?code=evil&state=guess").await;
+            let icon = get(port, "/favicon.ico").await;
+            (forged, icon, get(port, "/callback?code=c%2B1&state=s&iss=https%3A%2F%2Fa").await)
         });
-        let answer = callback.wait_for_response("s").await.unwrap();
+        let response = callback.wait_for_response("s").await.unwrap();
         assert_eq!(
-            answer,
+            response,
             AuthorizationResponse { code: "c+1".to_owned(), issuer: Some("https://a".to_owned()) }
         );
-        let (stranger, icon, last) = browser.await.unwrap();
-        assert!(stranger.starts_with("HTTP/1.1 404") && icon.starts_with("HTTP/1.1 404"));
+        let (forged, icon, last) = browser.await.unwrap();
+        assert!(forged.starts_with("HTTP/1.1 404") && icon.starts_with("HTTP/1.1 404"));
         assert!(last.starts_with("HTTP/1.1 200") && !last.contains("c+1"));
     }
 
     #[test]
-    fn a_refusal_says_why() {
+    fn a_refusal_includes_the_reason() {
         let address = "http://127.0.0.1:1/callback?error=access_denied&error_description=no%0Away&state=s";
         let error = parse_redirect(address, "s").unwrap().unwrap_err();
-        assert_eq!(error.to_string(), "it was refused: access_denied: no way");
+        assert_eq!(error.to_string(), "authorization denied: access_denied: no way");
         assert!(parse_redirect(address, "other").is_none());
         assert_eq!(redirect_port("http://localhost:1/else"), None);
     }

@@ -1,5 +1,5 @@
-//! Finding the authorization server of a resource: what the server says in its challenge, then the well-known
-//! places. The search itself is rmcp's; what may be done with the result is decided here.
+//! Discovery of the authorization server of a resource: first the challenge of the server, then the
+//! well-known URLs. rmcp performs the search; this module decides what may be done with the result.
 
 use reqwest::Url;
 use rmcp::transport::auth::{AuthorizationManager, AuthorizationMetadata, OAuthClientConfig};
@@ -7,41 +7,43 @@ use toolyard_hub::printable::clean_excerpt;
 
 use super::AuthError;
 
-/// An authorization server that we know how to speak to.
+/// An authorization server with its metadata.
 pub(crate) struct AuthorizationServer {
     pub(crate) manager: AuthorizationManager,
     pub(crate) metadata: AuthorizationMetadata,
     pub(crate) source: DiscoverySource,
 }
 
-/// Why this is taken for the authorization server.
+/// How the authorization server was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiscoverySource {
-    /// It says so itself.
+    /// From published metadata.
     Announced,
-    /// Nobody says anything, and these are the places where old servers have it.
+    /// No metadata is published, so the default endpoints of old servers are assumed.
     Guessed,
 }
 
 impl AuthorizationServer {
-    /// What our credentials are bound to: those of one authorization server are never shown to another.
+    /// Returns the issuer that credentials are bound to. The credentials of one authorization
+    /// server are never sent to another.
     pub(crate) fn issuer(&self) -> String {
         self.metadata.issuer.clone().unwrap_or_else(|| self.metadata.token_endpoint.clone())
     }
 
-    /// The resource as it calls itself. The library keeps that to itself, but names it where it sends people.
+    /// Returns the identifier of the resource. rmcp does not expose it, but includes it in the
+    /// authorization URL.
     pub(crate) async fn resource_identifier(&mut self, address: &Url) -> String {
-        let nobody = OAuthClientConfig::new("nobody", "http://127.0.0.1/");
-        let sent = match self.manager.configure_client(nobody) {
+        let placeholder = OAuthClientConfig::new("placeholder", "http://127.0.0.1/");
+        let url = match self.manager.configure_client(placeholder) {
             Ok(()) => self.manager.get_authorization_url(&[]).await.ok(),
             Err(_) => None,
         };
-        let sent = sent.and_then(|sent| Url::parse(&sent).ok());
-        let named = sent.as_ref().and_then(|sent| sent.query_pairs().find(|(name, _)| name == "resource"));
-        named.map_or_else(|| address.to_string(), |(_, named)| named.into_owned())
+        let url = url.and_then(|url| Url::parse(&url).ok());
+        let resource = url.as_ref().and_then(|url| url.query_pairs().find(|(name, _)| name == "resource"));
+        resource.map_or_else(|| address.to_string(), |(_, resource)| resource.into_owned())
     }
 
-    /// Whether a list of its metadata names something.
+    /// Returns whether a list in the metadata contains an entry.
     pub(crate) fn metadata_lists(&self, field: &str, name: &str) -> bool {
         let list = self.metadata.additional_fields.get(field).and_then(|list| list.as_array());
         list.is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(name)))
@@ -52,27 +54,27 @@ impl AuthorizationServer {
         field.and_then(serde_json::Value::as_bool) == Some(true)
     }
 
-    /// A refresh token has to be asked for where the server says that it can be.
+    /// Returns whether a refresh token must be requested with the scope `offline_access`.
     pub(crate) fn offers_offline_access(&self) -> bool {
         let scopes = self.metadata.scopes_supported.as_deref().unwrap_or_default();
         scopes.iter().any(|scope| scope == "offline_access")
     }
 }
 
-/// Finds the authorization server for the resource at this address.
+/// Finds the authorization server of the resource.
 pub(crate) async fn discover_authorization_server(
     resource: &Url,
     challenge: Option<&str>,
 ) -> Result<AuthorizationServer, AuthError> {
-    // There is one provider of cryptography in this house; whoever comes first puts it in its place.
+    // The process uses one cryptography provider. The first caller installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let failed = |error: rmcp::transport::auth::AuthError| AuthError::Discovery(summarize_error(&error));
-    // Servers inside a company's network have theirs there too, so private addresses are fine; loopback is only
-    // for a resource that is on loopback itself.
+    // Servers in a private network have their authorization server there too, so private addresses
+    // are allowed. Loopback is allowed only if the resource itself is on loopback.
     let mut manager =
         AuthorizationManager::new_allowing_private_addresses(resource.as_str()).await.map_err(failed)?;
     let resolved = manager.resolve_metadata_from_challenge(challenge).await.map_err(failed)?;
-    let because =
+    let source =
         if resolved.source.is_discovered() { DiscoverySource::Announced } else { DiscoverySource::Guessed };
     let metadata = resolved.metadata;
     let registration = metadata.registration_endpoint.as_ref();
@@ -82,22 +84,20 @@ pub(crate) async fn discover_authorization_server(
         check_endpoint_scheme(resource, endpoint)?;
     }
     manager.set_metadata(metadata.clone());
-    Ok(AuthorizationServer { manager, metadata, source: because })
+    Ok(AuthorizationServer { manager, metadata, source })
 }
 
-/// Secrets are sent to these addresses and people are sent there, so they must be of the web, and encrypted unless
-/// the resource itself is not.
+/// Checks the scheme of an endpoint. Secrets and users are sent there, so it must be HTTPS, or HTTP
+/// if the resource itself uses HTTP.
 fn check_endpoint_scheme(resource: &Url, endpoint: &str) -> Result<(), AuthError> {
     let scheme = Url::parse(endpoint).map(|url| url.scheme().to_owned()).unwrap_or_default();
     match (scheme.as_str(), resource.scheme()) {
         ("https", _) | ("http", "http") => Ok(()),
-        _ => {
-            Err(AuthError::Discovery("its authorization server names an address that is not safe".to_owned()))
-        }
+        _ => Err(AuthError::Discovery("its metadata contains an endpoint with an unsafe scheme".to_owned())),
     }
 }
 
-/// What rmcp says about a failure, short enough to show.
+/// Returns the message of an rmcp error, shortened for display.
 pub(crate) fn summarize_error(error: &rmcp::transport::auth::AuthError) -> String {
     clean_excerpt(&error.to_string(), 400)
 }
@@ -109,15 +109,15 @@ mod tests {
     use super::check_endpoint_scheme;
 
     #[test]
-    fn only_addresses_that_are_safe_are_used() {
-        let fine = |resource: &str, endpoint: &str| {
+    fn only_endpoints_with_a_safe_scheme_are_used() {
+        let is_safe = |resource: &str, endpoint: &str| {
             check_endpoint_scheme(&Url::parse(resource).unwrap(), endpoint).is_ok()
         };
-        assert!(fine("https://mcp.example/mcp", "https://auth.example/token"));
-        assert!(fine("http://localhost:1/mcp", "http://localhost:2/token"));
-        assert!(!fine("https://mcp.example/mcp", "http://auth.example/token"));
-        assert!(!fine("https://mcp.example/mcp", "javascript:alert(1)"));
-        assert!(!fine("http://localhost/mcp", "file:///etc/passwd"));
-        assert!(!fine("http://localhost/mcp", "not an address"));
+        assert!(is_safe("https://mcp.example/mcp", "https://auth.example/token"));
+        assert!(is_safe("http://localhost:1/mcp", "http://localhost:2/token"));
+        assert!(!is_safe("https://mcp.example/mcp", "http://auth.example/token"));
+        assert!(!is_safe("https://mcp.example/mcp", "javascript:alert(1)"));
+        assert!(!is_safe("http://localhost/mcp", "file:///etc/passwd"));
+        assert!(!is_safe("http://localhost/mcp", "not an address"));
     }
 }

@@ -1,4 +1,4 @@
-//! How we prove who we are to one server, as its settings have it.
+//! The authentication method for one server, derived from its settings.
 
 use reqwest::Url;
 use toolyard_hub::Secret;
@@ -8,27 +8,27 @@ use crate::settings::{OAuthSettings, ServerAuthSettings, ServerSettings, Transpo
 
 #[derive(Debug)]
 pub(super) enum AuthMethod {
-    /// Not at all: there is no HTTP.
+    /// None, because the transport is not HTTP.
     None,
-    /// With something that is configured and does not change: a token, or a header written by hand.
+    /// Static configuration: a token, or an `Authorization` header.
     Static(Option<Secret>),
     OAuth {
         key: CredentialKey,
         resource: Url,
         oauth: OAuthSettings,
     },
-    /// Its address is wrong, which connecting will say.
+    /// The URL is invalid. Connecting reports the error.
     InvalidUrl,
 }
 
 impl AuthMethod {
     pub(super) fn from_settings(settings: &ServerSettings) -> Self {
         let TransportSettings::Url(url) = &settings.transport else { return Self::None };
-        // Whoever writes the header by hand has decided how this is done.
-        let by_hand = url.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+        // A configured `Authorization` header takes precedence over OAuth.
+        let has_header = url.headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
         let oauth = match &settings.auth {
             ServerAuthSettings::Bearer(token) => return Self::Static(Some(token.clone())),
-            ServerAuthSettings::OnChallenge if by_hand => return Self::Static(None),
+            ServerAuthSettings::OnChallenge if has_header => return Self::Static(None),
             ServerAuthSettings::OnChallenge => OAuthSettings::default(),
             ServerAuthSettings::OAuth(oauth) => oauth.clone(),
         };

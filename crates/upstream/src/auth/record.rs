@@ -1,4 +1,4 @@
-//! What is kept about our standing with one server: the client that we are there, and the token that we got.
+//! The stored credentials of one server: the OAuth client that was used, and its token.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,27 +10,27 @@ use serde_json::json;
 
 use super::AuthError;
 
-/// A token that lives for less than this is renewed before it is used.
+/// A token that expires within this time is renewed before it is used.
 const ABOUT_TO_EXPIRE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CredentialRecord {
-    /// What the server said the last time it wanted to know who we are; discovery begins here.
+    /// The last challenge of the server, where discovery starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) challenge: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<KnownClient>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<OAuthToken>,
-    /// The scopes that were asked for with that token.
+    /// The scopes that were requested with the token.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) requested: Vec<String>,
-    /// The scopes that the server has found missing since.
+    /// The scopes that the server has reported as missing since then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) missing: Vec<String>,
 }
 
-/// Who we are to an authorization server. No other one ever hears of it.
+/// The OAuth client registered with one authorization server. It is never sent to another one.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct KnownClient {
     pub(crate) issuer: String,
@@ -50,21 +50,19 @@ pub(crate) struct OAuthToken {
     expires_in: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
-    /// In seconds since 1970.
+    /// In seconds since the Unix epoch.
     #[serde(default)]
     received_at: u64,
 }
 
 impl OAuthToken {
-    /// Reads the answer of a token endpoint.
-    pub(crate) fn read(answer: &[u8]) -> Result<Self, AuthError> {
-        let wrong = |_| AuthError::Token("its answer is no token".to_owned());
-        let token: Self = serde_json::from_slice(answer).map_err(wrong)?;
+    /// Parses the response of a token endpoint.
+    pub(crate) fn read(response: &[u8]) -> Result<Self, AuthError> {
+        let invalid = |_| AuthError::Token("invalid token response".to_owned());
+        let token: Self = serde_json::from_slice(response).map_err(invalid)?;
         if !token.token_type.eq_ignore_ascii_case("bearer") {
             let kind: String = token.token_type.chars().take(40).collect();
-            return Err(AuthError::Token(format!(
-                "it gives a token of the kind {kind}, which cannot be used"
-            )));
+            return Err(AuthError::Token(format!("unsupported token type `{kind}`")));
         }
         Ok(Self { received_at: now(), ..token })
     }
@@ -84,7 +82,8 @@ impl OAuthToken {
 
     pub(crate) fn header(&self) -> Result<HeaderValue, AuthError> {
         let value = HeaderValue::try_from(format!("Bearer {}", self.access_token));
-        let mut value = value.map_err(|_| AuthError::Token("its token cannot be sent".to_owned()))?;
+        let mut value =
+            value.map_err(|_| AuthError::Token("the token is not a valid header value".to_owned()))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -93,10 +92,12 @@ impl OAuthToken {
         self.refresh_token.is_some()
     }
 
-    /// When it has to be renewed, in seconds since 1970; `u64::MAX` if it does not say.
+    /// Returns when the token must be renewed, in seconds since the Unix epoch, or `u64::MAX` if
+    /// its expiry is unknown.
     pub(crate) fn renew_at(&self) -> u64 {
-        let lives = self.expires_in.filter(|_| self.received_at > 0);
-        lives.map_or(u64::MAX, |lives| (self.received_at + lives).saturating_sub(ABOUT_TO_EXPIRE.as_secs()))
+        let lifetime = self.expires_in.filter(|_| self.received_at > 0);
+        let margin = ABOUT_TO_EXPIRE.as_secs();
+        lifetime.map_or(u64::MAX, |seconds| (self.received_at + seconds).saturating_sub(margin))
     }
 
     pub(crate) fn granted_scopes(&self, requested: &[String]) -> Vec<String> {
@@ -111,7 +112,7 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The first list and what the others add to it.
+/// Returns the union of the lists, in order of first appearance.
 pub(crate) fn merge_scopes(lists: &[&[String]]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for scope in lists.iter().flat_map(|list| list.iter()) {
@@ -149,20 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_renewed_before_it_expires_and_never_if_it_does_not_say() {
-        let lives = token(r#"{"access_token": "a", "token_type": "Bearer", "expires_in": 3600}"#);
-        assert!((now() + 3500..=now() + 3570).contains(&lives.renew_at()));
+    fn a_token_is_renewed_before_it_expires_and_never_if_its_expiry_is_unknown() {
+        let expiring = token(r#"{"access_token": "a", "token_type": "Bearer", "expires_in": 3600}"#);
+        assert!((now() + 3500..=now() + 3570).contains(&expiring.renew_at()));
         assert_eq!(token(r#"{"access_token": "a", "token_type": "bearer"}"#).renew_at(), u64::MAX);
     }
 
     #[test]
-    fn a_token_that_is_no_bearer_token_is_refused() {
+    fn rejects_a_token_that_is_not_a_bearer_token() {
         assert!(OAuthToken::read(br#"{"access_token": "a", "token_type": "DPoP"}"#).is_err());
         assert!(OAuthToken::read(b"<html>").is_err());
     }
 
     #[test]
-    fn goes_through_the_library_and_back_unharmed() {
+    fn survives_the_round_trip_through_rmcp() {
         let text = r#"{"access_token": "a", "token_type": "bearer", "refresh_token": "r", "scope": "x y"}"#;
         let before = token(text);
         let after = OAuthToken::from_rmcp(&before.to_rmcp().unwrap()).unwrap();
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_secret_is_shown() {
+    fn debug_output_contains_no_secrets() {
         let token = token(r#"{"access_token": "s3cret", "token_type": "bearer", "refresh_token": "s3cret"}"#);
         let header = token.header().unwrap();
         let record = CredentialRecord {

@@ -1,4 +1,4 @@
-//! A new token for an old one, without anybody being asked.
+//! Exchanging a refresh token for a new token, without user interaction.
 
 use reqwest::Url;
 use rmcp::transport::auth::{
@@ -9,10 +9,10 @@ use super::AuthError;
 use super::discovery::{discover_authorization_server, summarize_error};
 use super::record::{CredentialRecord, OAuthToken};
 
-/// What became of it.
+/// The result of a refresh.
 pub(crate) enum RefreshOutcome {
     Renewed(OAuthToken),
-    /// Only a person can help.
+    /// The user must log in again.
     Refused,
 }
 
@@ -23,22 +23,23 @@ pub(crate) async fn refresh(resource: &Url, record: &CredentialRecord) -> Result
     if !token.can_be_refreshed() {
         return Ok(RefreshOutcome::Refused);
     }
-    let mut found = discover_authorization_server(resource, record.challenge.as_deref()).await?;
-    if found.issuer() != client.issuer {
-        // The resource has moved to another authorization server; this token is none of its business.
+    let mut server = discover_authorization_server(resource, record.challenge.as_deref()).await?;
+    if server.issuer() != client.issuer {
+        // The resource has moved to another authorization server, which must not see this token.
         return Ok(RefreshOutcome::Refused);
     }
     let failed = |error: RmcpError| AuthError::Token(summarize_error(&error));
     let mut config = OAuthClientConfig::new(client.id.as_str(), client.redirect.as_str());
     config.client_secret.clone_from(&client.secret);
-    found.manager.configure_client(config).map_err(failed)?;
-    let kept = InMemoryCredentialStore::new();
+    server.manager.configure_client(config).map_err(failed)?;
+    let store = InMemoryCredentialStore::new();
     let granted = token.granted_scopes(&record.requested);
-    kept.save(StoredCredentials::new(client.id.clone(), Some(token.to_rmcp()?), granted, None))
+    store
+        .save(StoredCredentials::new(client.id.clone(), Some(token.to_rmcp()?), granted, None))
         .await
         .map_err(failed)?;
-    found.manager.set_credential_store(kept);
-    match found.manager.refresh_token().await {
+    server.manager.set_credential_store(store);
+    match server.manager.refresh_token().await {
         Ok(response) => Ok(RefreshOutcome::Renewed(OAuthToken::from_rmcp(&response)?)),
         Err(RmcpError::AuthorizationRequired | RmcpError::TokenRefreshRejected(_)) => {
             Ok(RefreshOutcome::Refused)

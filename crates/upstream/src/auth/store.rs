@@ -1,5 +1,5 @@
-//! Where credentials are kept: in a file that only its owner can read, or in memory. Several processes may share
-//! the file: each change is one step under a lock, and readers see the old one or the new one.
+//! Storage of credentials: in a file that only its owner can read, or in memory. Several processes
+//! may share the file: each change is atomic and made under a lock.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -19,11 +19,11 @@ use toolyard_hub::SourceName;
 use super::AuthError;
 use super::record::CredentialRecord;
 
-/// How long another process may take to renew the same credentials, and how often to look whether it has.
+/// How long to wait while another process renews the same credentials, and the polling interval.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 const LOCK_AGAIN: Duration = Duration::from_millis(25);
 
-/// Keeps credentials. Clones lead to the same place.
+/// A credential store. Clones share the same storage.
 #[derive(Clone)]
 pub struct CredentialStore(Arc<StoreBackend>);
 
@@ -32,7 +32,8 @@ enum StoreBackend {
     Memory { records: Mutex<Records>, turns: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>> },
 }
 
-/// Whose credentials: a server of the same name at another address must not get them.
+/// The key of a server's credentials. It includes the URL, so that a server with the same name at
+/// another address does not get them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CredentialKey(String);
 
@@ -49,12 +50,12 @@ struct Records {
 }
 
 impl CredentialStore {
-    /// In this file. It, and the folder it is in, are made when there is something to keep.
+    /// Stores credentials in a file. The file and its directory are created by the first write.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(StoreBackend::File(path.into())))
     }
 
-    /// Nowhere: for as long as this lives.
+    /// Stores credentials in memory, for the lifetime of the store.
     pub fn memory() -> Self {
         Self(Arc::new(StoreBackend::Memory { records: Mutex::default(), turns: Mutex::default() }))
     }
@@ -70,13 +71,13 @@ impl CredentialStore {
         self.with_records(move |records| drop(records.servers.insert(key.0, record)), Step::Write).await
     }
 
-    /// False if there was nothing.
+    /// Removes the credentials of a server. Returns whether there were any.
     pub(crate) async fn remove(&self, key: &CredentialKey) -> Result<bool, AuthError> {
         let key = key.clone();
         self.with_records(move |records| records.servers.remove(&key.0).is_some(), Step::Write).await
     }
 
-    /// Changes what is kept in one step; gives back what it has become.
+    /// Changes a record atomically and returns the new one.
     pub(crate) async fn update(
         &self,
         key: &CredentialKey,
@@ -91,9 +92,10 @@ impl CredentialStore {
         self.with_records(step, Step::Write).await
     }
 
-    /// The right to replace the credentials of one server, among all processes that share this store. A refresh token
-    /// may be good for one use only, so that load, refresh and save must not be interleaved with another process's.
-    /// The lock goes when this is dropped, or the process is killed.
+    /// Locks the credentials of one server against all processes that share this store. A refresh
+    /// token may be valid for one use only, so load, refresh and save must not interleave with
+    /// those of another process. The lock is released when the guard is dropped or the process is
+    /// killed.
     pub(crate) async fn lock(&self, key: &CredentialKey) -> Result<CredentialLock, AuthError> {
         let path = match &*self.0 {
             StoreBackend::Memory { turns, .. } => {
@@ -111,13 +113,13 @@ impl CredentialStore {
         let file = {
             let path = path.clone();
             let opened = tokio::task::spawn_blocking(move || {
-                let folder = path.parent().unwrap_or(Path::new("."));
-                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                let directory = path.parent().unwrap_or(Path::new("."));
+                DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
                 private_open_options().write(true).create(true).truncate(false).open(&path)
             });
             opened.await.map_err(|error| AuthError::Store(error.to_string()))?.map_err(failed)?
         };
-        // Asked again and again, because waiting for a lock has no limit in time.
+        // Polled, because a blocking lock has no timeout.
         let limit = Instant::now() + LOCK_WAIT;
         loop {
             match file.try_lock() {
@@ -138,8 +140,8 @@ impl CredentialStore {
         act: impl FnOnce(&mut Records) -> T + Send + 'static,
         step: Step,
     ) -> Result<T, AuthError> {
-        let place = Arc::clone(&self.0);
-        let done = tokio::task::spawn_blocking(move || match &*place {
+        let backend = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || match &*backend {
             StoreBackend::Memory { records, .. } => Ok(act(&mut records.lock())),
             StoreBackend::File(path) => {
                 with_file_records(path, act, step).map_err(|error| (path.display().to_string(), error))
@@ -162,15 +164,16 @@ impl fmt::Debug for CredentialStore {
     }
 }
 
-/// The credentials of one server are this process's to replace while this lives.
+/// Guard of the lock on one server's credentials.
 #[derive(Debug)]
 pub(crate) struct CredentialLock {
     _file: Option<File>,
     _turn: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
-/// A lock file for each server, so that one authorization server that hangs holds up nobody else. It stays when it is
-/// not locked: removing it could leave two processes with a lock each.
+/// Returns the path of the lock file of a server. Each server has its own, so that an authorization
+/// server that hangs does not block the others. The file is never removed, because that could leave
+/// two processes with a lock each.
 fn lock_path(store: &Path, key: &CredentialKey) -> PathBuf {
     let digest = ring::digest::digest(&ring::digest::SHA256, key.0.as_bytes());
     store.with_extension(format!("{}.lock", HEXLOWER.encode(&digest.as_ref()[..8])))
@@ -178,7 +181,7 @@ fn lock_path(store: &Path, key: &CredentialKey) -> PathBuf {
 
 fn lock_timeout_message(lock: &str) -> String {
     format!(
-        "another process is renewing them, and its lock ({lock}) was not free within {} s",
+        "another process is renewing them and did not release its lock ({lock}) within {} s",
         LOCK_WAIT.as_secs()
     )
 }
@@ -190,12 +193,13 @@ enum Step {
 }
 
 fn with_file_records<T>(path: &Path, act: impl FnOnce(&mut Records) -> T, step: Step) -> io::Result<T> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if step == Step::Read {
         return Ok(act(&mut read(path)?));
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // The file itself is replaced by each change, so it cannot be what is locked.
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // Each change replaces the file, so the lock is on a separate file.
     let lock =
         private_open_options().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
     lock.lock()?;
@@ -241,15 +245,15 @@ mod tests {
     }
 
     fn scratch(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("toolyard-store-{}-{name}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&folder);
-        folder
+        let directory = std::env::temp_dir().join(format!("toolyard-store-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&directory);
+        directory
     }
 
     #[tokio::test]
-    async fn keeps_what_it_is_given_for_its_owner_alone() {
-        let folder = scratch("keeps").join("deep");
-        let path = folder.join("credentials.json");
+    async fn credentials_are_stored_for_the_owner_only() {
+        let directory = scratch("keeps").join("deep");
+        let path = directory.join("credentials.json");
         let store = CredentialStore::file(&path);
         assert_eq!(store.load(&key("a")).await.unwrap(), CredentialRecord::default());
         store.save(&key("a"), record("x")).await.unwrap();
@@ -258,14 +262,14 @@ mod tests {
         assert_eq!(other.load(&key("a")).await.unwrap(), record("x"));
         assert_eq!(other.load(&key("b")).await.unwrap(), record("y"));
         let mode = |path: &PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&path), mode(&folder)), (0o600, 0o700));
+        assert_eq!((mode(&path), mode(&directory)), (0o600, 0o700));
         assert!(other.remove(&key("a")).await.unwrap());
         assert!(!store.remove(&key("a")).await.unwrap());
         assert_eq!(store.load(&key("a")).await.unwrap(), CredentialRecord::default());
     }
 
     #[tokio::test]
-    async fn changes_at_the_same_time_are_all_kept() {
+    async fn concurrent_changes_are_all_stored() {
         let path = scratch("crowd").join("credentials.json");
         let mut changes = tokio::task::JoinSet::new();
         for number in 0..20 {
@@ -280,20 +284,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lock_is_for_one_server_and_a_wait_for_it_has_an_end() {
+    async fn a_lock_covers_one_server_and_waiting_for_it_times_out() {
         let path = scratch("lock").join("credentials.json");
         for store in [CredentialStore::file(&path), CredentialStore::memory()] {
-            let held = store.lock(&key("a")).await.unwrap();
+            let guard = store.lock(&key("a")).await.unwrap();
             drop(store.lock(&key("b")).await.unwrap());
-            let refused = store.lock(&key("a")).await.unwrap_err().to_string();
-            assert!(refused.contains("another process is renewing them"), "{refused}");
-            drop(held);
+            let error = store.lock(&key("a")).await.unwrap_err().to_string();
+            assert!(error.contains("another process is renewing them"), "{error}");
+            drop(guard);
             drop(store.lock(&key("a")).await.unwrap());
         }
         // Two stores of the same file exclude each other, as two processes do.
-        let held = CredentialStore::file(&path).lock(&key("a")).await.unwrap();
+        let guard = CredentialStore::file(&path).lock(&key("a")).await.unwrap();
         CredentialStore::file(&path).lock(&key("a")).await.unwrap_err();
-        drop(held);
+        drop(guard);
     }
 
     #[tokio::test]

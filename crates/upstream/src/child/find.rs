@@ -1,4 +1,5 @@
-//! Looking for a program before it is started: the keeper would find out too, but not in time to say it well.
+//! Looking up a program before it is started. The supervisor would also notice that it is missing,
+//! but too late for a good error message.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -7,23 +8,22 @@ use std::path::{Path, PathBuf};
 use super::SpawnError;
 use crate::settings::CommandSettings;
 
-/// Where the system looks without a `PATH`.
+/// The default search path without a `PATH`.
 const USUAL: &str = "/bin:/usr/bin";
 
-/// Whether there is a program to start and a folder to start it in.
+/// Checks that the program and its working directory exist.
 pub fn check_command(settings: &CommandSettings, path: Option<&OsStr>) -> Result<(), SpawnError> {
-    let folder = settings.cwd.as_deref().unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(SpawnError::MissingDirectory(folder.to_owned()));
+    let directory = settings.cwd.as_deref().unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        return Err(SpawnError::MissingDirectory(directory.to_owned()));
     }
     let own = settings.env.get("PATH").map(|path| OsStr::new(path.reveal()));
     let path = own.or(path).unwrap_or(OsStr::new(USUAL));
-    let places = candidate_paths(&settings.program, folder, path);
     let mut unusable = None;
-    for place in places {
-        match place.metadata() {
-            Ok(found) if found.is_file() && found.permissions().mode() & 0o111 != 0 => return Ok(()),
-            Ok(found) if found.is_file() => unusable = unusable.or(Some(place)),
+    for candidate in candidate_paths(&settings.program, directory, path) {
+        match candidate.metadata() {
+            Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => return Ok(()),
+            Ok(file) if file.is_file() => unusable = unusable.or(Some(candidate)),
             Ok(_) | Err(_) => {}
         }
     }
@@ -31,41 +31,43 @@ pub fn check_command(settings: &CommandSettings, path: Option<&OsStr>) -> Result
         Some(path) => SpawnError::NotExecutable { path },
         None => SpawnError::NotFound {
             program: settings.program.clone(),
-            suggestion: suggestion(settings, folder, path),
+            suggestion: suggestion(settings, directory, path),
         },
     })
 }
 
-/// Where it could be. What is relative is so to the folder that the process starts in.
-fn candidate_paths(program: &str, folder: &Path, path: &OsStr) -> Vec<PathBuf> {
+/// Returns the paths where the program may be. Relative paths start at the working directory of the
+/// process.
+fn candidate_paths(program: &str, directory: &Path, path: &OsStr) -> Vec<PathBuf> {
     if program.is_empty() {
         return Vec::new();
     }
     if program.contains('/') {
-        return vec![folder.join(program)];
+        return vec![directory.join(program)];
     }
-    std::env::split_paths(path).map(|place| folder.join(place).join(program)).collect()
+    std::env::split_paths(path).map(|entry| directory.join(entry).join(program)).collect()
 }
 
-fn suggestion(settings: &CommandSettings, folder: &Path, path: &OsStr) -> String {
+fn suggestion(settings: &CommandSettings, directory: &Path, path: &OsStr) -> String {
     let program = &settings.program;
     if program.is_empty() {
-        return "say which program to start".to_owned();
+        return "set the program to start".to_owned();
     }
     if let Some((first, _)) = program.trim().split_once(char::is_whitespace) {
-        return format!("the command is one program, such as {first:?}; what follows belongs in `args`");
+        return format!("the command is only the program, such as {first:?}; move the rest to `args`");
     }
     if program.starts_with('~') {
-        return "`~` is not expanded here; `${HOME}` is".to_owned();
+        return "`~` is not expanded; use `${HOME}`".to_owned();
     }
     if program.contains('/') {
-        return format!("there is no such file, seen from {}", folder.display());
+        return format!("check the path; relative paths are resolved from `{}`", directory.display());
     }
     if settings.env.contains_key("PATH") {
-        // What is configured may be meant for nobody's eyes.
-        return "check that it is installed and that PATH in its `env` has its folder".to_owned();
+        // The configured value may be a secret, so it is not shown.
+        return "check that it is installed and that its directory is in the PATH set in `env`".to_owned();
     }
-    format!("check that it is installed and that PATH has its folder; it is {}", path.to_string_lossy())
+    let path = path.to_string_lossy();
+    format!("check that it is installed and that its directory is in PATH ({path})")
 }
 
 #[cfg(test)]
@@ -90,12 +92,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(settings: &CommandSettings, error: &str, suggestion: &str) {
-        let refused = check_command(settings, Some(OsStr::new("/bin:/usr/bin"))).unwrap_err();
-        assert_eq!(
-            (refused.to_string().as_str(), refused.suggestion().as_deref()),
-            (error, Some(suggestion))
-        );
+    fn fails(settings: &CommandSettings, message: &str, suggestion: &str) {
+        let error = check_command(settings, Some(OsStr::new("/bin:/usr/bin"))).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.suggestion().as_deref()), (message, Some(suggestion)));
     }
 
     #[test]
@@ -112,27 +111,27 @@ mod tests {
     }
 
     #[test]
-    fn names_what_is_missing_and_says_what_to_do() {
-        let install = "check that it is installed and that PATH has its folder; it is /bin:/usr/bin";
-        refused(&settings("no-such"), r#"program "no-such" was not found"#, install);
+    fn a_missing_program_has_a_specific_suggestion() {
+        let install = "check that it is installed and that its directory is in PATH (/bin:/usr/bin)";
+        fails(&settings("no-such"), r#"program "no-such" was not found"#, install);
         let env = BTreeMap::from([("PATH".to_owned(), Secret::new("/nowhere"))]);
-        let own = "check that it is installed and that PATH in its `env` has its folder";
-        refused(&CommandSettings { env, ..settings("sh") }, r#"program "sh" was not found"#, own);
-        let split = r#"the command is one program, such as "sh"; what follows belongs in `args`"#;
-        refused(&settings("sh -c true"), r#"program "sh -c true" was not found"#, split);
-        let home = "`~` is not expanded here; `${HOME}` is";
-        refused(&settings("~/sh"), r#"program "~/sh" was not found"#, home);
-        let file = "there is no such file, seen from /bin";
-        let there = CommandSettings { cwd: Some("/bin".into()), ..settings("./no-such") };
-        refused(&there, r#"program "./no-such" was not found"#, file);
-        refused(&settings(""), r#"program "" was not found"#, "say which program to start");
+        let own = "check that it is installed and that its directory is in the PATH set in `env`";
+        fails(&CommandSettings { env, ..settings("sh") }, r#"program "sh" was not found"#, own);
+        let split = r#"the command is only the program, such as "sh"; move the rest to `args`"#;
+        fails(&settings("sh -c true"), r#"program "sh -c true" was not found"#, split);
+        let home = "`~` is not expanded; use `${HOME}`";
+        fails(&settings("~/sh"), r#"program "~/sh" was not found"#, home);
+        let file = "check the path; relative paths are resolved from `/bin`";
+        let missing = CommandSettings { cwd: Some("/bin".into()), ..settings("./no-such") };
+        fails(&missing, r#"program "./no-such" was not found"#, file);
+        fails(&settings(""), r#"program "" was not found"#, "set the program to start");
     }
 
     #[test]
-    fn tells_a_file_that_is_no_program_and_a_folder_that_is_none() {
-        let refused = check_command(&settings("/etc/passwd"), None).unwrap_err();
-        assert_eq!(refused.to_string(), "/etc/passwd cannot be executed");
+    fn rejects_a_file_that_is_not_executable_and_a_missing_directory() {
+        let error = check_command(&settings("/etc/passwd"), None).unwrap_err();
+        assert_eq!(error.to_string(), "/etc/passwd is not executable");
         let lost = CommandSettings { cwd: Some(PathBuf::from("/nowhere")), ..settings("sh") };
-        assert_eq!(check_command(&lost, None).unwrap_err().to_string(), "folder /nowhere does not exist");
+        assert_eq!(check_command(&lost, None).unwrap_err().to_string(), "directory /nowhere does not exist");
     }
 }

@@ -1,4 +1,4 @@
-//! The standard input of a process, which whoever ends the process can close while somebody else writes to it.
+//! The standard input of a process, which can be closed while another task writes to it.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::io::AsyncWrite;
 use tokio::process::ChildStdin;
 
-/// What a process reads. Writing to it fails once it is closed.
+/// The standard input of a process. Writes fail once it is closed.
 #[derive(Debug, Clone)]
 pub struct ChildInput(Arc<Mutex<Option<ChildStdin>>>);
 

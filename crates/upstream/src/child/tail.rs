@@ -1,4 +1,4 @@
-//! The last of what a process said on standard error.
+//! The last lines that a process wrote to standard error.
 
 use std::sync::Arc;
 
@@ -7,28 +7,28 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 const BYTES: usize = 64 * 1024;
 const LINES: usize = 200;
-/// A line that is told is cut here.
+/// Lines passed to the listener are truncated to this many bytes.
 const LONGEST: usize = 16 * 1024;
 
-/// Who hears every line. Must not wait.
+/// Receives every line. It must not block.
 pub(crate) type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// At most the last 200 lines and the last 64 KiB, however much is said.
+/// A buffer of at most the last 200 lines and the last 64 KiB.
 #[derive(Debug, Default)]
 pub(super) struct StderrTail(Mutex<TailBuffer>);
 
 #[derive(Default)]
 struct TailBuffer {
     bytes: Vec<u8>,
-    /// What was said of a line whose end has not come, as far as it is told.
+    /// The current line, truncated, until its line break arrives.
     partial_line: Vec<u8>,
     listener: Option<LineListener>,
-    /// Whether the first line has lost its beginning.
+    /// Whether the beginning of the first line was discarded.
     starts_mid_line: bool,
 }
 
 impl StderrTail {
-    /// Reads until there is no more to read.
+    /// Reads until the end of the stream.
     pub(super) async fn fill(&self, mut from: impl AsyncRead + Unpin) {
         let mut buffer = [0; 4096];
         while let Ok(read @ 1..) = from.read(&mut buffer).await {
@@ -36,32 +36,33 @@ impl StderrTail {
         }
     }
 
-    /// Has every line told from now on, and those that are kept.
+    /// Passes the buffered lines to the listener, and every line from now on.
     pub(super) fn set_listener(&self, listener: LineListener) {
-        let mut kept = self.lock();
-        for line in kept.bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
+        let mut buffer = self.lock();
+        for line in buffer.bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
             listener(&text(line));
         }
-        kept.listener = Some(listener);
+        buffer.listener = Some(listener);
     }
 
     fn add(&self, more: &[u8]) {
-        let mut kept = self.lock();
-        kept.emit_lines(more);
-        kept.bytes.extend_from_slice(more);
-        if let Some(over) = kept.bytes.len().checked_sub(BYTES).filter(|over| *over > 0) {
-            kept.starts_mid_line = kept.bytes[over - 1] != b'\n';
-            kept.bytes.drain(..over);
+        let mut buffer = self.lock();
+        buffer.emit_lines(more);
+        buffer.bytes.extend_from_slice(more);
+        if let Some(excess) = buffer.bytes.len().checked_sub(BYTES).filter(|excess| *excess > 0) {
+            buffer.starts_mid_line = buffer.bytes[excess - 1] != b'\n';
+            buffer.bytes.drain(..excess);
         }
     }
 
-    /// The lines so far, the last one also if it is not finished. Bytes that are no text are shown as such.
+    /// Returns the lines so far, including an incomplete last one. Invalid UTF-8 becomes the
+    /// replacement character.
     pub(super) fn lines(&self) -> Vec<String> {
-        let kept = self.lock();
-        let text = String::from_utf8_lossy(&kept.bytes);
+        let buffer = self.lock();
+        let text = String::from_utf8_lossy(&buffer.bytes);
         let lines: Vec<_> = text.lines().collect();
-        // Half a line misleads, unless there is nothing else.
-        let whole = lines.get(usize::from(kept.starts_mid_line && lines.len() > 1)..).unwrap_or_default();
+        // A truncated first line is misleading, so it is shown only if it is the only one.
+        let whole = lines.get(usize::from(buffer.starts_mid_line && lines.len() > 1)..).unwrap_or_default();
         whole.iter().skip(whole.len().saturating_sub(LINES)).map(|line| (*line).to_owned()).collect()
     }
 
@@ -71,7 +72,7 @@ impl StderrTail {
 }
 
 impl TailBuffer {
-    /// Tells the lines that end in this piece, and remembers how the next one begins.
+    /// Passes the lines that end in this chunk to the listener, and buffers the rest.
     fn emit_lines(&mut self, more: &[u8]) {
         for piece in more.split_inclusive(|byte| *byte == b'\n') {
             let room = LONGEST.saturating_sub(self.partial_line.len());
@@ -92,7 +93,7 @@ impl std::fmt::Debug for TailBuffer {
     }
 }
 
-/// A line without its end.
+/// Returns a line without its line break.
 fn text(line: &[u8]) -> String {
     String::from_utf8_lossy(line).trim_end_matches(['\r', '\n']).to_owned()
 }
@@ -104,7 +105,7 @@ mod tests {
     use super::{BYTES, LINES, LONGEST, StderrTail};
 
     #[test]
-    fn keeps_what_was_said_raw() {
+    fn lines_are_stored_unchanged() {
         let tail = StderrTail::default();
         assert_eq!(tail.lines(), Vec::<String>::new());
         tail.add(b"one\r\n\x1b[31mtwo\x07\n\nth");
@@ -113,21 +114,21 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_hears_every_line_once() {
-        let heard = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    fn the_listener_receives_every_line_once() {
+        let lines = Arc::new(parking_lot::Mutex::new(Vec::new()));
         let tail = StderrTail::default();
         tail.add(b"one\r\ntw");
-        let told = Arc::clone(&heard);
-        tail.set_listener(Arc::new(move |line: &str| told.lock().push(line.to_owned())));
+        let received = Arc::clone(&lines);
+        tail.set_listener(Arc::new(move |line: &str| received.lock().push(line.to_owned())));
         tail.add(b"o\n\nthree");
         tail.add(&[b'x'; LONGEST]);
         tail.add(b"\nfour");
         let long = format!("three{}", "x".repeat(LONGEST - 5));
-        assert_eq!(*heard.lock(), ["one", "two", "", &long]);
+        assert_eq!(*lines.lock(), ["one", "two", "", &long]);
     }
 
     #[test]
-    fn forgets_the_oldest_lines() {
+    fn discards_the_oldest_lines() {
         let tail = StderrTail::default();
         for line in 0..1_000 {
             tail.add(format!("{line}\n").as_bytes());
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_the_oldest_bytes_and_shows_no_half_line() {
+    fn discards_the_oldest_bytes_and_a_truncated_first_line() {
         let tail = StderrTail::default();
         for line in 0..100 {
             tail.add(format!("{line:02}{}\n", "x".repeat(997)).as_bytes());
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_bounded() {
+    fn a_line_without_a_line_break_is_bounded() {
         let tail = StderrTail::default();
         for _ in 0..50 {
             tail.add(&[b'x'; 4096]);

@@ -1,4 +1,4 @@
-//! What a person can do about a server that cannot be connected to.
+//! Suggestions for users whose server cannot be connected.
 
 use toolyard_wire::WireError;
 
@@ -6,54 +6,60 @@ use super::{ConnectError, ConnectErrorCause};
 use crate::settings::{ServerSettings, TransportSettings};
 
 impl ConnectError {
-    /// What to do, where anything can be said; the reason may say it too.
+    /// Returns the note about the variables withheld from a process that exited, for the log.
+    pub(crate) fn withheld_note(&self) -> Option<&str> {
+        match &*self.cause {
+            ConnectErrorCause::Exit(_, note) => note.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns what the user can do, if anything. The reason may contain the same text.
     pub(crate) fn suggestion(&self, settings: &ServerSettings) -> Option<String> {
-        let by_hand = "start its command by hand to see what it says";
         let is_command = matches!(settings.transport, TransportSettings::Command(_));
-        let words = match &*self.cause {
+        let text = match &*self.cause {
             ConnectErrorCause::Other => return None,
             ConnectErrorCause::Spawn(error) => return error.suggestion(),
             ConnectErrorCause::Unauthorized(suggestion) => return suggestion.clone(),
             ConnectErrorCause::TimedOut if settings.transport.downloader().is_some() => {
-                "try again; or allow it more time, with --start-timeout 5m once, with start_timeout for good"
+                "retry, or allow more time: `--start-timeout 5m` for one run, `start_timeout` in the configuration"
             }
             ConnectErrorCause::TimedOut if is_command => {
-                "start its command by hand to see what it waits for, or allow it more time with start_timeout"
+                "run the command manually to see what it waits for, or increase `start_timeout`"
             }
-            ConnectErrorCause::TimedOut => {
-                "see whether its url is right, or allow it more time with start_timeout"
+            ConnectErrorCause::TimedOut => "check the URL, or increase `start_timeout`",
+            ConnectErrorCause::Exit(_, Some(note)) => {
+                return Some(format!("run the command manually and check its output; {note}"));
             }
-            ConnectErrorCause::Exit(_) => by_hand,
+            ConnectErrorCause::Exit(_, None) => "run the command manually and check its output",
             ConnectErrorCause::Failure(failure) => match failure {
-                WireError::Unreachable(_) => "see whether the server runs, and whether its url is right",
+                WireError::Unreachable(_) => "check that the server is running and that its URL is correct",
                 WireError::Status { status: 404 | 405, .. } => {
-                    "see whether the path of its url is right: most servers are at /mcp, older ones at /sse"
+                    "check the path of the URL: most servers use /mcp, older ones /sse"
                 }
                 WireError::Status { status: 500.., .. } => {
-                    "the server, or a proxy before it, is in trouble: its log says more"
+                    "the server or a proxy in front of it failed; check its log"
                 }
                 WireError::Redirected { to, .. } => {
-                    return Some(format!("if you trust {to}, set it as the url of this server"));
+                    return Some(format!("if you trust {to}, set it as the `url` of this server"));
                 }
-                WireError::Status { .. } => "see whether its url and headers are right",
+                WireError::Status { .. } => "check the URL and the headers",
                 WireError::Protocol(_) | WireError::Lost(_) if is_command => {
-                    "start its command by hand: it must speak MCP, and nothing else, on its standard output; some servers \
-                     want an argument such as `stdio` for that"
+                    "run the command manually: it must write only MCP messages to standard output; some servers need \
+                     an argument such as `stdio`"
                 }
-                WireError::Protocol(_) => {
-                    "see whether its url is that of an MCP server, and not of a web page"
-                }
+                WireError::Protocol(_) => "check that the URL is that of an MCP server, not of a web page",
                 WireError::Lost(_) | WireError::SessionGone | WireError::Rpc(_) => {
-                    "the log of the server may say more"
+                    "check the log of the server"
                 }
-                WireError::Unauthorized { .. } => "see whether the token and the headers are right",
+                WireError::Unauthorized { .. } => "check the token and the headers",
                 WireError::TooLarge(_) => {
-                    "if the server can be trusted with that much memory, raise the limit under [limits]; enabled_tools does \
+                    "if you trust the server with that much memory, raise the limit under [limits]; `enabled_tools` does \
                      not help, because the whole list is read"
                 }
             },
         };
-        Some(words.to_owned())
+        Some(text.to_owned())
     }
 }
 
@@ -88,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_went_wrong_there_is_something_to_do() {
+    fn every_connect_error_has_a_suggestion() {
         let failures = || {
             [
                 WireError::Unreachable("no".to_owned()),
@@ -105,21 +111,24 @@ mod tests {
             ]
         };
         let mut table = Vec::new();
-        for (what, settings) in
+        for (transport, settings) in
             [("address", at_address()), ("command", started("sh")), ("download", started("npx"))]
         {
-            let mut tell = |about: &str, refused: ConnectError| {
-                table
-                    .push(format!("{what} / {about}: {}", refused.suggestion(&settings).unwrap_or_default()));
+            let mut add = |cause: &str, error: ConnectError| {
+                let suggestion = error.suggestion(&settings).unwrap_or_default();
+                table.push(format!("{transport} / {cause}: {suggestion}"));
             };
-            failures().into_iter().for_each(|failure| tell(&format!("{failure:?}"), failure.into()));
-            tell("slow", ConnectError::timed_out(&settings));
-            let fate = ProcessExit { description: "exited with code 3".to_owned(), code: Some(3) };
-            tell(
+            failures().into_iter().for_each(|failure| add(&format!("{failure:?}"), failure.into()));
+            add("slow", ConnectError::timed_out(&settings));
+            let exit = ProcessExit { description: "exited with code 3".to_owned(), code: Some(3) };
+            add(
                 "exit",
-                ConnectError { cause: Box::new(ConnectErrorCause::Exit(fate)), ..ConnectError::new("no") },
+                ConnectError {
+                    cause: Box::new(ConnectErrorCause::Exit(exit, None)),
+                    ..ConnectError::new("no")
+                },
             );
-            tell("login", ConnectError::unauthorized(&AuthError::LoginNeeded, "s"));
+            add("login", ConnectError::unauthorized(&AuthError::LoginNeeded, "s"));
         }
         let table = table.join("\n");
         assert!(!table.contains("secret"), "{table}");

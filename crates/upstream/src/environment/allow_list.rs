@@ -1,8 +1,9 @@
-//! The names on the list: what programs need to find their files, speak the user's language and reach the network. A
-//! name is here only if its value is a path, a switch or a locale; families of names that have tokens among them
-//! (`NPM_CONFIG_*`, `UV_*`, `NVM_*`, `MISE_*`) are listed one by one.
+//! The allow list: variables that programs need to find their files, use the locale of the user and
+//! reach the network. A variable is listed only if its value is a path, a switch or a locale.
+//! Families that include tokens (`NPM_CONFIG_*`, `UV_*`, `NVM_*`, `MISE_*`) are listed
+//! individually.
 
-/// What the system itself sets for every process. The official SDKs pass these.
+/// Variables that the system sets for every process. The official SDKs pass these.
 const BASIC: [&str; 9] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 const LISTED: &[&str] = &[
@@ -23,7 +24,7 @@ const LISTED: &[&str] = &[
     "REQUESTS_CA_BUNDLE",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
-    // Node and what installs and starts it.
+    // Node, its installers and version managers.
     "BUN_INSTALL",
     "COREPACK_HOME",
     "DENO_DIR",
@@ -47,7 +48,7 @@ const LISTED: &[&str] = &[
     "PNPM_HOME",
     "VOLTA_HOME",
     "YARN_CACHE_FOLDER",
-    // Python and what installs and starts it.
+    // Python, its installers and version managers.
     "CONDA_DEFAULT_ENV",
     "CONDA_EXE",
     "CONDA_PREFIX",
@@ -116,11 +117,12 @@ const LISTED: &[&str] = &[
     "RUSTUP_TOOLCHAIN",
 ];
 
-/// Proxies are written in either case. Their passwords are for whoever has to go through them.
+/// Proxy variables, in either case. They may contain a password, which servers behind the proxy
+/// need.
 const PROXIES: [&str; 5] = ["all_proxy", "ftp_proxy", "http_proxy", "https_proxy", "no_proxy"];
 
-/// npm reads `npm_config_*` in any case. Its keys for authentication (`_auth`, `_authToken`, `_password`, `otp`, and
-/// all that name a registry) are not here.
+/// npm reads `npm_config_*` in any case. Its authentication keys (`_auth`, `_authToken`,
+/// `_password`, `otp`, and all keys that contain a registry) are not listed.
 const NPM: [&str; 20] = [
     "audit",
     "cache",
@@ -144,7 +146,7 @@ const NPM: [&str; 20] = [
     "yes",
 ];
 
-/// Addresses of package indexes; they may have a password in them, and then they are not passed on.
+/// URLs of package indexes. They are withheld if they contain credentials.
 const INDEXES: [&str; 7] = [
     "NPM_CONFIG_REGISTRY",
     "PIP_EXTRA_INDEX_URL",
@@ -172,7 +174,7 @@ pub(super) fn is_package_index(name: &str) -> bool {
     INDEXES.contains(&name.to_ascii_uppercase().as_str())
 }
 
-/// Whether an address, or one of several, names a user, a password or a query.
+/// Returns whether a URL, or one of several, contains a user, a password or a query.
 pub(super) fn has_credentials(value: &str) -> bool {
     value.contains(['@', '?'])
 }

@@ -1,4 +1,4 @@
-//! Which variables are passed on, as a table.
+//! Which variables are passed to servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -19,17 +19,20 @@ fn settings(inherit: EnvInheritance, env: &[(&str, &str)]) -> CommandSettings {
     CommandSettings { program: "sh".to_owned(), args: Vec::new(), env, cwd: None, inherit }
 }
 
-fn given(environment: &ProcessEnvironment, settings: &CommandSettings) -> BTreeMap<String, String> {
+fn passed_variables(
+    environment: &ProcessEnvironment,
+    settings: &CommandSettings,
+) -> BTreeMap<String, String> {
     let text = |text: OsString| text.into_string().unwrap();
     environment.for_server(settings).into_iter().map(|(name, value)| (text(name), text(value))).collect()
 }
 
 fn names(environment: &ProcessEnvironment, settings: &CommandSettings) -> Vec<String> {
-    given(environment, settings).into_keys().collect()
+    passed_variables(environment, settings).into_keys().collect()
 }
 
 #[test]
-fn a_server_is_given_what_programs_need_and_nothing_that_may_be_a_secret() {
+fn a_server_gets_what_programs_need_and_nothing_that_may_be_a_secret() {
     let passed = [
         "HOME",
         "LANG",
@@ -106,11 +109,14 @@ fn a_variable_that_the_configuration_takes_a_secret_from_goes_only_to_the_server
     assert_eq!(names(&environment, &settings(EnvInheritance::AllowList, &[])), ["HOME"]);
     let own = settings(EnvInheritance::AllowList, &[("XDG_KEY", "s3cret"), ("HOME", "/srv")]);
     let expected = [("HOME", "/srv"), ("XDG_KEY", "s3cret")];
-    assert_eq!(given(&environment, &own), expected.map(|(name, value)| (name.into(), value.into())).into());
+    assert_eq!(
+        passed_variables(&environment, &own),
+        expected.map(|(name, value)| (name.into(), value.into())).into()
+    );
 }
 
 #[test]
-fn everything_is_passed_where_that_is_said() {
+fn everything_is_passed_if_configured() {
     let environment = environment(&[("TOOLYARD_TOKEN", "t"), ("GITHUB_TOKEN", "t"), ("LC_ALL", "() { :; }")]);
     environment.set_secrets(BTreeSet::from(["GITHUB_TOKEN".to_owned()]));
     let everything = settings(EnvInheritance::Everything, &[]);
@@ -128,8 +134,8 @@ fn the_note_names_what_was_withheld_without_values_and_is_short() {
     let environment = environment(&[&many[..], &[("SHLVL", "1"), ("HOME", "/")]].concat());
     let stderr = ["MY_ZED is fine".to_owned(), "fatal: ZED: not set".to_owned()];
     let note = environment.withheld_note(&settings(EnvInheritance::AllowList, &[]), &stderr).unwrap();
-    let expected = "environment variables that it was not given: ZED, A_00, A_01, A_02, A_03, A_04, A_05, A_06, A_07, \
-                    A_08 and 21 more; pass the ones it needs with `env`, or all of them with `inherit_env = true`";
+    let expected = "withheld environment variables: ZED, A_00, A_01, A_02, A_03, A_04, A_05, A_06, A_07, A_08 and 21 \
+                    more; pass the required ones with `env`, or all of them with `inherit_env = true`";
     assert_eq!(note, expected);
     let nothing = ProcessEnvironment::new([(OsString::from("HOME"), OsString::from("/"))]);
     assert_eq!(nothing.withheld_note(&settings(EnvInheritance::AllowList, &[]), &stderr), None);

@@ -1,4 +1,5 @@
-//! One page of a list, read in one pass: a page of millions of empty items must not become millions of allocations.
+//! One page of a list, parsed in one pass: a page with millions of empty items must not cause
+//! millions of allocations.
 
 use std::fmt;
 
@@ -6,18 +7,18 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::value::RawValue;
 use toolyard_hub::Raw;
 
-/// What a page says beside its items.
+/// A page without its items.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ListPage {
     /// The cursor of the next page, if there is one.
     pub(super) next: Option<String>,
-    /// There were more items than are kept.
+    /// Whether items beyond the limit were skipped.
     pub(super) truncated: bool,
-    /// There was a list, if only an empty one.
+    /// Whether the page contained a list, possibly an empty one.
     pub(super) has_list: bool,
 }
 
-/// Adds the items under a key to the others, up to this many in all.
+/// Appends the items under `key` to `items`, up to `most` in total.
 pub(super) fn read(
     page: &RawValue,
     key: &'static str,
@@ -65,7 +66,7 @@ impl<'de> Visitor<'de> for PageSeed<'_> {
     }
 }
 
-/// Reads the items; true if there were more than are kept.
+/// Reads the items. Returns whether items beyond the limit were skipped.
 struct ItemsSeed<'a> {
     most: usize,
     items: &'a mut Vec<Raw>,
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn items_are_kept_as_they_came() {
+    fn items_are_stored_unchanged() {
         let text = r#"{"x":[1],"tools":[{"b":1.0,"a":2},7],"nextCursor":"n","tool":null}"#;
         let expected = vec![r#"{"b":1.0,"a":2}"#.to_owned(), "7".to_owned()];
         assert_eq!(
@@ -131,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn items_beyond_the_limit_are_passed_over_without_being_kept() {
+    fn items_beyond_the_limit_are_skipped() {
         let text = format!(r#"{{"tools":[{}0],"nextCursor":"n"}}"#, "0,".repeat(100_000));
-        let (items, told) = page(&text, 1_000).unwrap();
+        let (items, page_info) = page(&text, 1_000).unwrap();
         assert_eq!(
-            (items.len(), told),
+            (items.len(), page_info),
             (1_000, ListPage { next: Some("n".to_owned()), truncated: true, has_list: true })
         );
         assert!(!page(r#"{"tools":[1,2]}"#, 2).unwrap().1.truncated);

@@ -1,4 +1,4 @@
-//! Ending a tree of processes: politely, then not.
+//! Terminating a process tree: first with SIGTERM, then with SIGKILL.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,15 @@ use rustix::process::{
 use super::watch::{ProcessWatcher, SupervisorEvent};
 use crate::processes::descendants;
 
-/// How long the tree has between being asked to end and being killed.
+/// The grace period between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
-/// How long killed processes may take to be gone. Only what hangs in the kernel takes any time at all.
+/// How long to wait for killed processes. Only processes that hang in the kernel take long.
 pub(crate) const GONE: Duration = Duration::from_secs(3);
-/// What is killed may just have started something: look again this soon.
+/// Delay before the next SIGKILL, for processes that the killed ones started at the last moment.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// All that one program has started. Because this process adopts orphans, it has children as long as any is left.
+/// A program and all its descendants. This process is their subreaper, so it has children as long
+/// as any of them is left.
 #[derive(Debug)]
 pub(super) struct ProcessTree {
     program: Pid,
@@ -29,12 +30,12 @@ impl ProcessTree {
         Self { program, status: None, empty: false }
     }
 
-    /// How the program itself ended, once it has.
+    /// Returns the wait status of the program itself, once it has ended.
     pub(super) fn status(&self) -> Option<WaitStatus> {
         self.status
     }
 
-    /// Takes note of every child that has ended.
+    /// Reaps every child that has ended.
     pub(super) fn reap(&mut self) {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -49,16 +50,16 @@ impl ProcessTree {
         }
     }
 
-    /// Ends whatever is left.
+    /// Terminates all processes that are left.
     pub(super) fn terminate(&mut self, watch: &ProcessWatcher) {
         self.reap();
         if self.empty {
             return;
         }
-        // What was told until now is what made us end.
+        // The signals so far are the reason for this call.
         watch.discard_signals();
         self.signal(Signal::TERM);
-        // A stopped process sees the signal only when it goes on.
+        // A stopped process handles the signal only after it continues.
         self.signal(Signal::CONT);
         self.wait_for_grace_period(watch);
         let limit = Instant::now() + GONE;
@@ -68,7 +69,7 @@ impl ProcessTree {
         }
     }
 
-    /// Waits until nothing is left, for as long as the tree is given; less if told to end once more.
+    /// Waits until no process is left, up to the grace period. Another signal ends the wait early.
     fn wait_for_grace_period(&mut self, watch: &ProcessWatcher) {
         let limit = Instant::now() + GRACE;
         loop {
@@ -83,7 +84,7 @@ impl ProcessTree {
         }
     }
 
-    /// Waits until nothing is left, at most this long.
+    /// Waits until no process is left, up to `limit`.
     fn wait(&mut self, watch: &ProcessWatcher, limit: Duration) {
         let limit = Instant::now() + limit;
         loop {
@@ -95,10 +96,11 @@ impl ProcessTree {
         }
     }
 
-    /// Signals every process once: to many programs a second signal means "at once".
+    /// Signals every process once. Many programs treat a second signal as a request to exit
+    /// immediately.
     fn signal(&self, signal: Signal) {
-        // The group first and as one, so that none of it sees another end and starts it anew. Its number cannot be
-        // another group's, because its first process has not been reaped.
+        // The group is signaled first and as a whole, so that no member sees another one end and
+        // restarts it. Its ID cannot be reused, because its leader has not been reaped.
         let group = self.status.is_none().then_some(self.program);
         if let Some(group) = group {
             let _ = kill_process_group(group, signal);

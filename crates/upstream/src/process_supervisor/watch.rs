@@ -1,4 +1,5 @@
-//! What the keeper waits for: the end of the process that started it, a signal, a child that ended.
+//! The events that the process supervisor waits for: the exit of its parent, a signal, and the exit
+//! of a child.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -10,16 +11,16 @@ use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 
-/// How often to look for the other process where the system has no way to wait for it.
+/// The interval for polling the parent where pidfds are not available.
 const LOOK: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SupervisorEvent {
-    /// Some child ended, perhaps.
+    /// A child may have exited.
     ChildExit,
-    /// A signal said that it is time to end.
+    /// A signal requests termination.
     TerminationSignal,
-    /// The process that started this one is gone.
+    /// The parent process has exited.
     ParentExit,
 }
 
@@ -33,29 +34,30 @@ pub(super) struct ProcessWatcher {
 
 impl ProcessWatcher {
     pub(super) fn new(parent: u32) -> io::Result<Self> {
-        let (children, ended) = UnixStream::pair()?;
-        pipe::register(SIGCHLD, ended)?;
-        let (told, tell) = UnixStream::pair()?;
+        let (children, child_sender) = UnixStream::pair()?;
+        pipe::register(SIGCHLD, child_sender)?;
+        let (signals, signal_sender) = UnixStream::pair()?;
         for signal in [SIGTERM, SIGINT, SIGHUP] {
-            pipe::register(signal, tell.try_clone()?)?;
+            pipe::register(signal, signal_sender.try_clone()?)?;
         }
         children.set_nonblocking(true)?;
-        told.set_nonblocking(true)?;
+        signals.set_nonblocking(true)?;
         let parent = i32::try_from(parent).ok().and_then(Pid::from_raw);
-        // Old kernels and strict sandboxes do not have this; then it is looked at from time to time.
-        let gone = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
-        Ok(Self { parent, parent_exit: gone, children, signals: told })
+        // Old kernels and strict sandboxes do not provide pidfds; the parent is then polled.
+        let parent_exit = parent.and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
+        Ok(Self { parent, parent_exit, children, signals })
     }
 
-    /// Waits for the next thing that happens.
+    /// Waits for the next event.
     pub(super) fn next(&self) -> io::Result<SupervisorEvent> {
         loop {
-            // Also before the first wait: the process may have gone, and its number to another, before it was watched.
+            // Checked before the first wait too: the parent may have exited, and its ID may have
+            // been reused, before the pidfd was opened.
             if getppid() != self.parent {
                 return Ok(SupervisorEvent::ParentExit);
             }
             let mut waited = vec![readable(&self.signals), readable(&self.children)];
-            waited.extend(self.parent_exit.as_ref().map(|gone| PollFd::new(gone, PollFlags::IN)));
+            waited.extend(self.parent_exit.as_ref().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
             let limit = if self.parent_exit.is_some() { None } else { Some(timespec(LOOK)) };
             wait(&mut waited, limit.as_ref())?;
             if is_ready(&waited, 0) {
@@ -71,14 +73,14 @@ impl ProcessWatcher {
         }
     }
 
-    /// Waits until some child ends, at most this long.
+    /// Waits until a child exits, up to `limit`.
     pub(super) fn wait_for_child(&self, limit: Duration) -> io::Result<()> {
         wait(&mut [readable(&self.children)], Some(&timespec(limit)))?;
         self.drain();
         Ok(())
     }
 
-    /// Waits until some child ends or a signal says once more that it is time to end, at most this long.
+    /// Waits until a child exits or another signal requests termination, up to `limit`.
     pub(super) fn wait_for_child_or_signal(&self, limit: Duration) -> io::Result<SupervisorEvent> {
         let mut waited = [readable(&self.signals), readable(&self.children)];
         wait(&mut waited, Some(&timespec(limit)))?;
@@ -89,7 +91,7 @@ impl ProcessWatcher {
         Ok(SupervisorEvent::ChildExit)
     }
 
-    /// Forgets the signals that have come so far.
+    /// Discards the signals received so far.
     pub(super) fn discard_signals(&self) {
         let mut buffer = [0; 64];
         while let Ok(1..) = (&self.signals).read(&mut buffer) {}

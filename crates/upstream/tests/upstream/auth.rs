@@ -1,4 +1,5 @@
-//! Who we are to a server: nothing is asked before it asks, and what was given is used, renewed and forgotten.
+//! Authentication: users are prompted only after a challenge, and tokens are used, renewed and
+//! deleted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,35 +27,35 @@ fn settings(authority: &Authority) -> ServerSettings {
     ServerSettings::new(SourceName::new("files"), TransportSettings::Url(url))
 }
 
-fn common(store: &CredentialStore, person: Option<LoginPrompter>) -> UpstreamContext {
-    let keeper = SupervisorCommand {
+fn common(store: &CredentialStore, login_prompter: Option<LoginPrompter>) -> UpstreamContext {
+    let supervisor = SupervisorCommand {
         program: "none".into(),
         args: Vec::new(),
         environment: ProcessEnvironment::default(),
     };
-    let me = to_raw(&json!({"name": "test", "version": "1"}));
-    let auth = AuthContext { store: store.clone(), client_metadata_url: None, login_prompter: person };
-    UpstreamContext { auth, ..UpstreamContext::new(keeper, me).unwrap() }
+    let client_info = to_raw(&json!({"name": "test", "version": "1"}));
+    let auth = AuthContext { store: store.clone(), client_metadata_url: None, login_prompter };
+    UpstreamContext { auth, ..UpstreamContext::new(supervisor, client_info).unwrap() }
 }
 
-/// Agrees to everything.
-fn agreeable() -> LoginPrompter {
-    Arc::new(|visit: LoginPrompt| {
+/// A user who authorizes every request.
+fn consenting_user() -> LoginPrompter {
+    Arc::new(|prompt: LoginPrompt| {
         tokio::spawn(async move {
             let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
-            let response = http.get(&visit.address).send().await.unwrap();
+            let response = http.get(&prompt.address).send().await.unwrap();
             http.get(response.headers()[LOCATION].to_str().unwrap()).send().await.unwrap();
         });
     })
 }
 
-/// Has the browser on another machine.
-fn pasting() -> LoginPrompter {
-    Arc::new(|visit: LoginPrompt| {
+/// A user whose browser is on another machine.
+fn pasting_user() -> LoginPrompter {
+    Arc::new(|prompt: LoginPrompt| {
         tokio::spawn(async move {
             let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
-            let response = http.get(&visit.address).send().await.unwrap();
-            visit.pasted.send(response.headers()[LOCATION].to_str().unwrap().to_owned()).await.unwrap();
+            let response = http.get(&prompt.address).send().await.unwrap();
+            prompt.pasted.send(response.headers()[LOCATION].to_str().unwrap().to_owned()).await.unwrap();
         });
     })
 }
@@ -67,7 +68,7 @@ async fn settled(upstream: &Upstream) -> SourceStatus {
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    panic!("it never settled");
+    panic!("the server stays in the state `starting`");
 }
 
 async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, HubError> {
@@ -80,26 +81,26 @@ async fn call(upstream: &Upstream, tool: &str) -> Result<Outcome, HubError> {
 }
 
 #[tokio::test]
-async fn nothing_is_asked_of_a_server_that_does_not_ask() {
+async fn a_server_without_authentication_needs_no_login() {
     let authority = Authority::start().await;
-    authority.mind.lock().asks = false;
-    let common = common(&CredentialStore::memory(), Some(agreeable()));
+    authority.state.lock().requires_token = false;
+    let common = common(&CredentialStore::memory(), Some(consenting_user()));
     let upstream = Upstream::start(settings(&authority), common.clone());
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::Unsupported);
-    let refused = login(&settings(&authority), &common, &agreeable()).await.unwrap_err();
-    assert!(matches!(refused, AuthError::NothingToDo(_)), "{refused}");
-    assert_eq!(authority.mind.lock().count("discovery"), 0);
+    let error = login(&settings(&authority), &common, &consenting_user()).await.unwrap_err();
+    assert!(matches!(error, AuthError::NothingToDo(_)), "{error}");
+    assert_eq!(authority.state.lock().count("discovery"), 0);
 }
 
 #[tokio::test]
-async fn a_login_of_a_running_yard_hands_out_the_address_and_goes_on_by_itself() {
+async fn a_login_to_a_running_yard_returns_the_address_and_continues_in_the_background() {
     let authority = Authority::start().await;
     let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
     assert_eq!(settled(&upstream).await.state, SourceState::NeedsAuthorization);
     let (address, same) = tokio::join!(upstream.log_in(), upstream.log_in());
     let address = address.unwrap();
-    // Two who begin at once are sent to the same place.
+    // Concurrent logins get the same address.
     assert_eq!(same.unwrap(), address);
     let http = reqwest::Client::builder().redirect(Policy::none()).build().unwrap();
     let response = http.get(&address).send().await.unwrap();
@@ -112,19 +113,19 @@ async fn a_login_of_a_running_yard_hands_out_the_address_and_goes_on_by_itself()
     }
     call(&upstream, "read").await.unwrap();
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::OAuth);
-    // Another login is another one.
+    // A later login gets a new address.
     assert_ne!(upstream.log_in().await.unwrap(), address);
     upstream.stop().await;
 }
 
 #[tokio::test]
-async fn where_there_is_nothing_to_log_in_to_nobody_is_sent_anywhere() {
+async fn a_server_without_login_returns_no_address() {
     let authority = Authority::start().await;
-    authority.mind.lock().asks = false;
+    authority.state.lock().requires_token = false;
     let upstream = Upstream::start(settings(&authority), common(&CredentialStore::memory(), None));
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     let error = upstream.log_in().await.unwrap_err();
-    assert_eq!(error.to_string(), "there is nothing to log in to: it does not ask who we are");
+    assert_eq!(error.to_string(), "login is not available: the server does not require authentication");
     drop(authority);
     let nowhere = ServerSettings::new(
         SourceName::new("nowhere"),
@@ -136,19 +137,19 @@ async fn where_there_is_nothing_to_log_in_to_nobody_is_sent_anywhere() {
     );
     let upstream = Upstream::start(nowhere, common(&CredentialStore::memory(), None));
     let error = upstream.log_in().await.unwrap_err().to_string();
-    assert!(error.starts_with("cannot log in to nowhere: it cannot be connected to"), "{error}");
+    assert!(error.starts_with("cannot log in to `nowhere`: cannot connect: "), "{error}");
 }
 
 #[tokio::test]
-async fn waits_for_a_login_says_so_and_comes_back_after_it() {
+async fn a_server_that_requires_a_login_reconnects_after_it() {
     let authority = Authority::start().await;
     let store = CredentialStore::memory();
     let upstream = Upstream::start(settings(&authority), common(&store, None));
     let status = settled(&upstream).await;
     assert_eq!(status.state, SourceState::NeedsAuthorization);
-    assert_eq!(status.reason.as_deref(), Some("it wants somebody to log in; run: toolyard login files"));
+    assert_eq!(status.reason.as_deref(), Some("login required; run `toolyard login files`"));
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::NotLoggedIn);
-    login(&settings(&authority), &common(&store, None), &pasting()).await.unwrap();
+    login(&settings(&authority), &common(&store, None), &pasting_user()).await.unwrap();
     for _ in 0..1_000 {
         if upstream.status().state == SourceState::Ready {
             break;
@@ -160,59 +161,60 @@ async fn waits_for_a_login_says_so_and_comes_back_after_it() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_good_no_more_is_renewed_once_for_all_calls() {
+async fn a_revoked_token_is_renewed_once_for_all_calls() {
     let authority = Authority::start().await;
     let upstream =
-        Upstream::start(settings(&authority), common(&CredentialStore::memory(), Some(agreeable())));
+        Upstream::start(settings(&authority), common(&CredentialStore::memory(), Some(consenting_user())));
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     authority.revoke();
     let (one, other) = tokio::join!(call(&upstream, "read"), call(&upstream, "read"));
     one.unwrap();
     other.unwrap();
-    let mind = authority.mind.lock();
-    assert_eq!((mind.count("authorize"), mind.count("refresh_token")), (1, 1));
-    assert_eq!(mind.count("tools/call"), 2);
+    let state = authority.state.lock();
+    assert_eq!((state.count("authorize"), state.count("refresh_token")), (1, 1));
+    assert_eq!(state.count("tools/call"), 2);
 }
 
 #[tokio::test]
 async fn a_token_that_is_about_to_expire_is_renewed_before_it_is_used() {
     let authority = Authority::start().await;
-    authority.mind.lock().lives = 5;
+    authority.state.lock().token_lifetime = 5;
     let store = CredentialStore::memory();
-    login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
-    authority.mind.lock().lives = 3600;
+    login(&settings(&authority), &common(&store, None), &consenting_user()).await.unwrap();
+    authority.state.lock().token_lifetime = 3600;
     let upstream = Upstream::start(settings(&authority), common(&store, None));
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     call(&upstream, "read").await.unwrap();
-    assert_eq!(authority.mind.lock().count("refresh_token"), 1);
+    assert_eq!(authority.state.lock().count("refresh_token"), 1);
 }
 
 #[tokio::test]
-async fn a_call_that_needs_more_says_what_and_the_next_login_asks_for_both() {
+async fn a_call_that_needs_another_scope_names_it_and_the_next_login_requests_both() {
     let authority = Authority::start().await;
     let store = CredentialStore::memory();
-    login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
+    login(&settings(&authority), &common(&store, None), &consenting_user()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common(&store, None));
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     let error = call(&upstream, "write").await.unwrap_err();
-    let told = "files refuses the call: it wants somebody to log in again, for write";
-    assert_eq!(error.message(), told);
-    assert_eq!(error.suggestion(), Some("run: toolyard login files"));
+    let expected = "files rejected the call: login with additional scopes required: write";
+    assert_eq!(error.message(), expected);
+    assert_eq!(error.suggestion(), Some("run `toolyard login files`"));
     call(&upstream, "read").await.unwrap();
-    login(&settings(&authority), &common(&store, None), &agreeable()).await.unwrap();
+    login(&settings(&authority), &common(&store, None), &consenting_user()).await.unwrap();
     call(&upstream, "write").await.unwrap();
-    let mind = authority.mind.lock();
-    let asked: Vec<&str> = mind.seen.iter().filter_map(|seen| seen.strip_prefix("authorize ")).collect();
-    assert_eq!(asked, ["read", "read write"]);
+    let state = authority.state.lock();
+    let scopes: Vec<&str> =
+        state.requests.iter().filter_map(|request| request.strip_prefix("authorize ")).collect();
+    assert_eq!(scopes, ["read", "read write"]);
 }
 
 #[tokio::test]
-async fn what_was_granted_is_forgotten_on_request() {
+async fn logout_deletes_the_stored_credentials() {
     let authority = Authority::start().await;
     let common = common(&CredentialStore::memory(), None);
     let settings = settings(&authority);
     assert_eq!(auth_status(&settings, &common).await.unwrap(), AuthStatus::NotLoggedIn);
-    login(&settings, &common, &agreeable()).await.unwrap();
+    login(&settings, &common, &consenting_user()).await.unwrap();
     assert_eq!(auth_status(&settings, &common).await.unwrap(), AuthStatus::OAuth);
     assert!(logout(&settings, &common).await.unwrap());
     assert!(!logout(&settings, &common).await.unwrap());
@@ -220,42 +222,43 @@ async fn what_was_granted_is_forgotten_on_request() {
 }
 
 #[tokio::test]
-async fn a_configured_token_that_is_refused_asks_nobody() {
+async fn a_rejected_configured_token_prompts_no_user() {
     let authority = Authority::start().await;
     let auth = ServerAuthSettings::Bearer(Secret::new("wrong"));
     let settings = ServerSettings { auth, ..settings(&authority) };
-    let upstream = Upstream::start(settings, common(&CredentialStore::memory(), Some(agreeable())));
+    let upstream = Upstream::start(settings, common(&CredentialStore::memory(), Some(consenting_user())));
     let status = settled(&upstream).await;
     assert_eq!(status.state, SourceState::NeedsAuthorization);
-    assert!(status.reason.unwrap().starts_with("it does not accept the token that is configured"));
+    assert!(status.reason.unwrap().starts_with("the server rejected the configured token"));
     assert_eq!(upstream.auth_status().await.unwrap(), AuthStatus::BearerToken);
-    assert_eq!(authority.mind.lock().count("discovery"), 0);
+    assert_eq!(authority.state.lock().count("discovery"), 0);
 }
 
-/// A new folder for one test.
-fn folder(name: &str) -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("toolyard-logins-{}-{name}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
-    folder
+/// Returns a path for the files of one test.
+fn scratch(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("toolyard-logins-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    directory
 }
 
-/// A store of a file, as a process of its own would have it.
-fn store_in(folder: &Path) -> CredentialStore {
-    CredentialStore::file(folder.join("credentials.json"))
+/// Opens a store in a file, as a separate process would.
+fn store_in(directory: &Path) -> CredentialStore {
+    CredentialStore::file(directory.join("credentials.json"))
 }
 
 #[tokio::test]
-async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
-    let (authority, folder) = (Authority::start().await, folder("race"));
-    login(&settings(&authority), &common(&store_in(&folder), None), &agreeable()).await.unwrap();
-    let upstreams = [(); 4].map(|()| Upstream::start(settings(&authority), common(&store_in(&folder), None)));
+async fn processes_that_renew_the_same_login_concurrently_all_keep_it() {
+    let (authority, directory) = (Authority::start().await, scratch("race"));
+    login(&settings(&authority), &common(&store_in(&directory), None), &consenting_user()).await.unwrap();
+    let upstreams =
+        [(); 4].map(|()| Upstream::start(settings(&authority), common(&store_in(&directory), None)));
     for upstream in &upstreams {
         assert_eq!(settled(upstream).await.state, SourceState::Ready);
     }
     {
-        let mut mind = authority.mind.lock();
-        // Long enough that all of them have read the old token before the new one is there.
-        (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
+        let mut state = authority.state.lock();
+        // Long enough for all processes to read the old token before the new one is stored.
+        (state.rotates, state.refresh_delay) = (true, Duration::from_millis(300));
     }
     authority.revoke();
     let calls = upstreams.iter().map(|upstream| call(upstream, "read"));
@@ -263,8 +266,8 @@ async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
         outcome.unwrap();
     }
     {
-        let mind = authority.mind.lock();
-        assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
+        let state = authority.state.lock();
+        assert_eq!((state.count("reused"), state.count("refresh_token")), (0, 1));
     }
     for upstream in upstreams {
         upstream.stop().await;
@@ -272,47 +275,47 @@ async fn two_processes_that_renew_the_same_login_at_once_both_keep_it() {
 }
 
 #[tokio::test]
-async fn a_renewal_that_its_caller_does_not_wait_for_is_kept_all_the_same() {
-    let (authority, folder) = (Authority::start().await, folder("given-up"));
-    let common = common(&store_in(&folder), None);
-    login(&settings(&authority), &common, &agreeable()).await.unwrap();
+async fn a_renewal_is_stored_even_if_its_caller_is_gone() {
+    let (authority, directory) = (Authority::start().await, scratch("given-up"));
+    let common = common(&store_in(&directory), None);
+    login(&settings(&authority), &common, &consenting_user()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common);
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
     {
-        let mut mind = authority.mind.lock();
-        (mind.rotates, mind.refresh_takes) = (true, Duration::from_millis(300));
+        let mut state = authority.state.lock();
+        (state.rotates, state.refresh_delay) = (true, Duration::from_millis(300));
     }
     authority.revoke();
-    // The caller gives up while the authorization server is at it.
+    // The caller gives up while the authorization server is still processing the request.
     tokio::time::timeout(Duration::from_millis(150), call(&upstream, "read")).await.unwrap_err();
     call(&upstream, "read").await.unwrap();
-    let mind = authority.mind.lock();
-    assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
+    let state = authority.state.lock();
+    assert_eq!((state.count("reused"), state.count("refresh_token")), (0, 1));
 }
 
 #[tokio::test]
-async fn a_new_token_that_cannot_be_saved_is_used_all_the_same() {
-    let (authority, folder) = (Authority::start().await, folder("unsaved"));
-    let common = common(&store_in(&folder), None);
-    login(&settings(&authority), &common, &agreeable()).await.unwrap();
+async fn a_new_token_is_used_even_if_it_cannot_be_saved() {
+    let (authority, directory) = (Authority::start().await, scratch("unsaved"));
+    let common = common(&store_in(&directory), None);
+    login(&settings(&authority), &common, &consenting_user()).await.unwrap();
     let upstream = Upstream::start(settings(&authority), common);
     assert_eq!(settled(&upstream).await.state, SourceState::Ready);
-    authority.mind.lock().rotates = true;
-    // A folder in the place of the file that is written first: saving fails, reading and locking go on.
-    std::fs::create_dir(folder.join(format!("credentials.{}.new", std::process::id()))).unwrap();
+    authority.state.lock().rotates = true;
+    // A directory in place of the temporary file: saving fails, reading and locking still work.
+    std::fs::create_dir(directory.join(format!("credentials.{}.new", std::process::id()))).unwrap();
     authority.revoke();
     call(&upstream, "read").await.unwrap();
-    // A new connection reads what is kept, and must not take the old token for a newer one.
-    let met = authority.mind.lock().count("server/discover");
+    // A new connection reads the store and must not mistake the old token for a newer one.
+    let handshakes = authority.state.lock().count("server/discover");
     upstream.reconnect();
     for _ in 0..1_000 {
-        let again = authority.mind.lock().count("server/discover") > met;
-        if again && upstream.status().state == SourceState::Ready {
+        let reconnected = authority.state.lock().count("server/discover") > handshakes;
+        if reconnected && upstream.status().state == SourceState::Ready {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     call(&upstream, "read").await.unwrap();
-    let mind = authority.mind.lock();
-    assert_eq!((mind.count("reused"), mind.count("refresh_token")), (0, 1));
+    let state = authority.state.lock();
+    assert_eq!((state.count("reused"), state.count("refresh_token")), (0, 1));
 }

@@ -1,4 +1,4 @@
-//! Upstreams against servers that run in the test itself.
+//! Upstreams connected to servers that run in the test process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod auth;

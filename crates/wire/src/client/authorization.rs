@@ -1,5 +1,5 @@
-//! What is sent as `Authorization`: one place that all connections to a server read, so that a new token reaches
-//! them all at once. Where tokens come from is not known here.
+//! The `Authorization` header. All connections to a server read it from one place, so that a new
+//! token reaches them all immediately. This module does not know where tokens come from.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, header};
 use parking_lot::RwLock;
 
-/// The current `Authorization` header of everything that is sent to one server. Clones share it.
+/// The current `Authorization` header for all requests to one server. Clones share it.
 #[derive(Clone, Default)]
 pub struct Authorization(Arc<RwLock<Option<HeaderValue>>>);
 
 impl Authorization {
-    /// Sent from now on. The value is marked as one that must not be shown.
+    /// Sets the value for all further requests and marks it as sensitive.
     pub fn set(&self, mut value: Option<HeaderValue>) {
         if let Some(value) = &mut value {
             value.set_sensitive(true);
@@ -37,9 +37,9 @@ impl fmt::Debug for Authorization {
     }
 }
 
-/// Everything that a response says about how to authorise, in one line.
+/// Returns all `WWW-Authenticate` challenges of a response in one line.
 pub(crate) fn auth_challenge(headers: &HeaderMap) -> Option<String> {
-    let said = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-    let said: Vec<&str> = said.collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    let challenges: Vec<&str> = challenges.collect();
+    (!challenges.is_empty()).then(|| challenges.join(", "))
 }

@@ -1,4 +1,4 @@
-//! Server-sent events, read off a response as they come.
+//! Server-sent events, parsed from a response as it arrives.
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -13,7 +13,7 @@ pub(crate) struct SseEvent {
     pub(crate) retry: Option<u64>,
 }
 
-/// Reads events until the stream ends. What is kept of an unfinished event is bounded.
+/// Reads events until the stream ends. The memory for an incomplete event is bounded.
 pub(crate) struct SseReader<S> {
     stream: S,
     buffer: BytesMut,
@@ -39,7 +39,7 @@ where
         }
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// Returns the next event, or `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, WireError> {
         loop {
             while let Some(line) = self.take_line() {
@@ -57,7 +57,7 @@ where
         }
     }
 
-    /// The next line of a body that has no events, and at the end what is left.
+    /// Returns the next line of a body without events. The last line may lack a line end.
     pub(crate) async fn next_line(&mut self) -> Result<Option<String>, WireError> {
         loop {
             if let Some(line) = self.take_line() {
@@ -71,7 +71,7 @@ where
         }
     }
 
-    /// Reads more; false at the end of the stream.
+    /// Reads more bytes. Returns false at the end of the stream.
     async fn fill(&mut self) -> Result<bool, WireError> {
         if self.buffer.len() + self.event.data.len() > self.longest {
             return Err(WireError::TooLarge(too_large(self.longest)));
@@ -90,7 +90,7 @@ where
             self.scanned = self.buffer.len();
             return None;
         };
-        // A carriage return at the very end may be the first half of a line end.
+        // A trailing carriage return may be the first half of a line end.
         if self.buffer[at] == b'\r' && at + 1 == self.buffer.len() {
             self.scanned = at;
             return None;

@@ -1,5 +1,6 @@
-//! Meeting a server: which era does it speak, and who is it? `server/discover` comes first, because some servers
-//! lock themselves to the legacy era at the first `initialize`.
+//! The handshake: finds out which era a server speaks and what it declares about itself.
+//! `server/discover` comes first because some servers lock themselves to the legacy era at the
+//! first `initialize`.
 
 use std::time::Duration;
 
@@ -16,21 +17,22 @@ use crate::header::mirror_method;
 use crate::rpc_error::code;
 use crate::version::{Era, Version};
 
-/// How long a server over stdio may take to answer `server/discover` before it is also spoken to as a legacy one.
+/// How long a server over stdio may take to respond to `server/discover` before the client sends
+/// `initialize` as well.
 const DISCOVER: Duration = Duration::from_secs(5);
 
-/// Who we are, and what our side can do.
+/// What the client declares about itself.
 #[derive(Debug, Clone)]
 pub struct HandshakeSettings {
     pub info: RawJson,
     pub capabilities: RawJson,
-    /// The era that worked the last time; the other one is not tried first again.
+    /// The era of the last successful handshake. The other era is not tried first again.
     pub known_era: Option<Era>,
-    /// The old HTTP+SSE transport and nothing else.
+    /// Whether to use only the old HTTP+SSE transport.
     pub sse_only: bool,
 }
 
-/// Meets a server over streams that are already open.
+/// Performs the handshake over streams that are already open.
 pub async fn handshake_stdio(
     client: McpClient,
     me: &HandshakeSettings,
@@ -46,9 +48,9 @@ pub async fn handshake_stdio(
     Ok((client, server))
 }
 
-/// Asks for `server/discover`; nothing if the server does not know it. One that says nothing may be a legacy server that
-/// passes over what it does not know, or one that is slow to start: it is asked both ways then, and what it answers
-/// decides.
+/// Sends `server/discover`. Returns `None` if the server does not know the method. A server that
+/// does not respond may be a legacy server that ignores unknown methods, or one that starts slowly.
+/// It then receives `initialize` as well, and its responses decide.
 async fn discover_or_initialize(
     client: &McpClient,
     me: &HandshakeSettings,
@@ -62,7 +64,7 @@ async fn discover_or_initialize(
             tokio::pin!(initializing);
             tokio::select! {
                 biased;
-                // A server of the modern era refuses the other question in its own time.
+                // A modern server rejects `initialize` in its own time.
                 discovered = &mut discovering => match discovered {
                     Err(failure) if !is_final(&failure) => return initializing.await.map(Some),
                     discovered => discovered,
@@ -81,7 +83,7 @@ async fn discover_or_initialize(
     }
 }
 
-/// Meets a server at an address, over whichever transport it speaks.
+/// Performs the handshake with the server at a URL, over whichever transport it supports.
 pub async fn handshake_http(
     settings: HttpClientSettings,
     me: &HandshakeSettings,
@@ -105,7 +107,8 @@ pub async fn handshake_http(
     match initialize(&client, me).await {
         Ok(server) => Ok((client, server)),
         Err(failure @ WireError::Status { status: 400 | 404 | 405 | 406, .. }) => {
-            // Perhaps a server of before streamable HTTP; if not, the first failure is the telling one.
+            // This may be a server from before streamable HTTP. If not, the first error is the
+            // relevant one.
             handshake_sse(settings, me).await.map_err(|_| failure)
         }
         Err(failure) => Err(failure),
@@ -121,7 +124,7 @@ async fn handshake_sse(
     Ok((client, server))
 }
 
-/// Failures that trying the other era cannot mend.
+/// Returns whether an error is final, so that trying the other era is pointless.
 fn is_final(failure: &WireError) -> bool {
     match failure {
         WireError::Unreachable(_)
@@ -129,7 +132,7 @@ fn is_final(failure: &WireError) -> bool {
         | WireError::Unauthorized { .. }
         | WireError::Redirected { .. }
         | WireError::TooLarge(_) => true,
-        // Only a modern server knows these codes.
+        // Only modern servers use these codes.
         WireError::Rpc(error) => {
             [code::UNSUPPORTED_VERSION, code::MISSING_CAPABILITY, code::HEADER_MISMATCH].contains(&error.code)
         }
@@ -137,7 +140,8 @@ fn is_final(failure: &WireError) -> bool {
     }
 }
 
-/// Asks in our newest version, and once more in the one that the server names if that is not to its liking.
+/// Sends `server/discover` in the newest supported version, and once more in a version that the
+/// server supports if it rejects the first.
 async fn discover(client: &McpClient, me: &HandshakeSettings) -> Result<ServerProfile, WireError> {
     let error = match discover_with_version(client, me, Version::V2026_07_28).await {
         Err(WireError::Rpc(error)) if error.code == code::UNSUPPORTED_VERSION => error,
@@ -149,7 +153,7 @@ async fn discover(client: &McpClient, me: &HandshakeSettings) -> Result<ServerPr
     match supported.iter().filter(|version| version.era() == Era::Modern).max() {
         Some(version) => discover_with_version(client, me, *version).await,
         None if supported.is_empty() => Err(WireError::Rpc(error)),
-        None => Err(WireError::Protocol("it speaks only versions of before".to_owned())),
+        None => Err(WireError::Protocol("the server supports only older versions".to_owned())),
     }
 }
 
@@ -186,8 +190,11 @@ async fn discover_with_version(
     let read: DiscoverResult = parse_result("server/discover", &answer)?;
     let mutual = read.supported_versions.iter().filter_map(|version| Version::parse(version));
     let Some(version) = mutual.filter(|version| version.era() == Era::Modern).max() else {
-        // A server of both eras that names only legacy versions wants to be spoken to in those.
-        return Err(WireError::Protocol(format!("it speaks only {}", read.supported_versions.join(", "))));
+        // A server of both eras that lists only legacy versions expects to be used in those.
+        return Err(WireError::Protocol(format!(
+            "the server supports only {}",
+            read.supported_versions.join(", ")
+        )));
     };
     Ok(ServerProfile {
         version,
@@ -220,10 +227,10 @@ async fn initialize(client: &McpClient, me: &HandshakeSettings) -> Result<Server
     let read: InitializeResult = parse_result("initialize", &answer)?;
     let version = Version::parse(&read.protocol_version).filter(|version| version.era() == Era::Legacy);
     let version = version.ok_or_else(|| {
-        WireError::Protocol(format!("it wants the unknown version {}", read.protocol_version))
+        WireError::Protocol(format!("the server chose the unknown version `{}`", read.protocol_version))
     })?;
     if let McpClient::StreamableHttp(post) = client {
-        // The header came with 2025-06-18; older servers take no harm from it.
+        // The header was introduced in 2025-06-18. Older servers ignore it.
         post.set_version(Some(version));
     }
     client.notify("notifications/initialized", &raw(&json!({}))).await?;
@@ -237,7 +244,7 @@ async fn initialize(client: &McpClient, me: &HandshakeSettings) -> Result<Server
 
 fn parse_result<'a, T: Deserialize<'a>>(method: &str, answer: &'a RawValue) -> Result<T, WireError> {
     serde_json::from_str(answer.get())
-        .map_err(|error| WireError::Protocol(format!("its answer to {method} makes no sense: {error}")))
+        .map_err(|error| WireError::Protocol(format!("invalid response to `{method}`: {error}")))
 }
 
 fn raw(value: &serde_json::Value) -> RawJson {

@@ -28,24 +28,25 @@ use crate::version::Version;
 
 pub(crate) use self::reply::{is_event_stream, transport_error};
 
-/// How often a legacy stream that broke off is taken up again for one request.
+/// How often an interrupted legacy stream is resumed for one request.
 const MOST_RESUMES: usize = 20;
-/// How much of an error page is told.
+/// The maximum number of characters of an error page in a message.
 const PAGE: usize = 500;
-/// How much of an answer that is no success is read.
+/// The maximum size of an error response.
 const LONGEST_REFUSAL: usize = 1024 * 1024;
-/// How many headers a request has beside those of the configuration, so that their map is made once, and large enough.
+/// The number of headers of a request besides those from the configuration, so that the map is
+/// allocated only once.
 const ROOM: usize = 12;
 
-/// What a connection over HTTP is made with.
+/// The settings of a connection over HTTP.
 #[derive(Clone)]
 pub struct HttpClientSettings {
     pub http: SameOriginHttp,
     pub url: Url,
-    /// Sent with every request; the configuration's own.
+    /// Headers from the configuration, sent with every request.
     pub headers: HeaderMap,
     pub authorization: Authorization,
-    /// The largest message that is read.
+    /// The maximum size of a message from the server.
     pub max_message_bytes: usize,
     pub listener: ServerMessageHandler,
     pub message_log: Arc<MessageLog>,
@@ -66,7 +67,7 @@ pub struct StreamableHttpClient {
     tasks: TaskTracker,
 }
 
-/// What was agreed with the server.
+/// The negotiated session and protocol version.
 #[derive(Debug, Clone, Default)]
 struct NegotiatedSession {
     version: Option<Version>,
@@ -89,7 +90,7 @@ impl StreamableHttpClient {
         let text = write_request(&id, request.method, &request.params);
         let spoken = self.negotiated_session();
         let modern = spoken.session.is_none() && request.headers.contains_key("mcp-method");
-        // Closing the stream cancels a modern request; a legacy one has to be told.
+        // Closing the stream cancels a modern request. A legacy request needs a notification.
         let mut guard = CancelOnDrop { client: (!modern).then_some(self), id: id.clone() };
         let answer = async {
             let response = self.post(text, &request.headers, &spoken).await?;
@@ -97,12 +98,12 @@ impl StreamableHttpClient {
                 let session = response.headers.get(mirrored::SESSION).cloned();
                 self.lock_session().session = session;
             }
-            let asked = AwaitedRequest { id: &id, tag: request.tag };
+            let awaited = AwaitedRequest { id: &id, tag: request.tag };
             if request.method == "subscriptions/listen" && !is_event_stream(&response.headers) {
-                // Large, and not for plain answers: what it needs is not carried by every request.
-                return Box::pin(self.read_json_lines(response, asked)).await;
+                // Boxed because this future is large and plain responses do not need it.
+                return Box::pin(self.read_json_lines(response, awaited)).await;
             }
-            self.read_response(response, asked).await
+            self.read_response(response, awaited).await
         }
         .await;
         guard.client = None;
@@ -114,8 +115,9 @@ impl StreamableHttpClient {
         self.post(text, &HeaderMap::new(), &spoken).await.map(drop)
     }
 
-    /// Listens to the standing stream of a legacy session until it ends for good: the server has none, or the
-    /// session is gone. `opened` is dropped as soon as it is clear whether there is one.
+    /// Listens to the standing stream of a legacy session until it ends for good: the server does
+    /// not offer one, or the session is gone. `opened` is dropped as soon as it is known whether
+    /// the server offers one.
     pub async fn listen(&self, opened: oneshot::Sender<()>) -> WireError {
         let mut opened = Some(opened);
         let mut last: Option<String> = None;
@@ -178,7 +180,7 @@ impl StreamableHttpClient {
         self.check_status(response, &spoken).await
     }
 
-    /// Turns what is no success into the reason.
+    /// Turns an unsuccessful status into an error.
     async fn check_status(
         &self,
         response: HttpReply,
@@ -186,12 +188,12 @@ impl StreamableHttpClient {
     ) -> Result<HttpReply, WireError> {
         match response.status.is_success() {
             true => Ok(response),
-            // Large, and not for the rule: what it needs is not carried by every request.
+            // Boxed because this future is large and most requests do not need it.
             false => Err(Box::pin(status_error(response, spoken, &self.settings)).await),
         }
     }
 
-    /// `more` has the last word.
+    /// Returns the headers of a POST. `more` takes precedence.
     fn post_headers(&self, spoken: &NegotiatedSession, more: &HeaderMap) -> HeaderMap {
         let mut headers = self.headers(spoken);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -224,32 +226,33 @@ impl StreamableHttpClient {
     async fn read_response(
         &self,
         response: HttpReply,
-        asked: AwaitedRequest<'_>,
+        awaited: AwaitedRequest<'_>,
     ) -> Result<RawJson, WireError> {
         if is_event_stream(&response.headers) {
-            // Large, and not for plain answers: what it needs is not carried by every request.
-            return Box::pin(self.read_event_stream(response, asked)).await;
+            // Boxed because this future is large and plain responses do not need it.
+            return Box::pin(self.read_event_stream(response, awaited)).await;
         }
         let text = response.read_body(self.settings.max_message_bytes).await?;
         self.pending.message_log.write(WireDirection::FromServer, &text);
         match parse(&text) {
-            Ok(Packet::Single(RpcMessage::Response(response))) if response.id == *asked.id => {
+            Ok(Packet::Single(RpcMessage::Response(response))) if response.id == *awaited.id => {
                 response.result.map_err(|error| WireError::Rpc(self.pending.parse_error(&error)))
             }
             Ok(Packet::Single(RpcMessage::Response(response))) => Err(WireError::Protocol(format!(
-                "it answered with the id {:?}, which this request does not have",
+                "the response ID {:?} does not match the request",
                 response.id
             ))),
-            Ok(_) => Err(WireError::Protocol("its answer is to another question".to_owned())),
+            Ok(_) => Err(WireError::Protocol("the message is not a response to the request".to_owned())),
             Err(refusal) => Err(WireError::Protocol(refusal.error.message)),
         }
     }
 
-    /// Reads the stream up to the answer; takes it up again where a legacy server lets us.
+    /// Reads the stream up to the response. Resumes an interrupted stream if the server is a legacy
+    /// one that supports this.
     async fn read_event_stream(
         &self,
         response: HttpReply,
-        asked: AwaitedRequest<'_>,
+        awaited: AwaitedRequest<'_>,
     ) -> Result<RawJson, WireError> {
         let mut last: Option<String> = None;
         let mut retry = Duration::from_secs(1);
@@ -262,13 +265,13 @@ impl StreamableHttpClient {
                     Ok(Some(event)) => {
                         last = event.id.filter(|id| !id.is_empty()).or(last);
                         retry = event.retry.map_or(retry, Duration::from_millis);
-                        if let Some(answer) = self.handle_message(&event.data, Some(asked)) {
+                        if let Some(answer) = self.handle_message(&event.data, Some(awaited)) {
                             return answer;
                         }
                     }
                     Ok(None) => {
                         paused = true;
-                        break "its stream ended before the answer".to_owned();
+                        break "the stream ended before the response".to_owned();
                     }
                     Err(WireError::Lost(why)) => break why,
                     Err(failure) => return Err(failure),
@@ -279,57 +282,62 @@ impl StreamableHttpClient {
             let returned = Arc::<Notify>::default();
             if paused {
                 let returned = Arc::clone(&returned);
-                (self.settings.listener)(ServerMessage::Paused { tag: asked.tag, retry, returned });
+                (self.settings.listener)(ServerMessage::Paused { tag: awaited.tag, retry, returned });
             }
-            // A caller of ours that is back is not kept waiting: the server would have answered it by now.
+            // If our own client has reconnected, it does not have to wait: the server would have
+            // responded by now.
             let _ = tokio::time::timeout(retry, returned.notified()).await;
             response = self.get(Some(from)).await.map_err(|_| WireError::Lost(broke))?;
         }
-        Err(WireError::Lost("its stream broke off again and again".to_owned()))
+        Err(WireError::Lost("the stream was interrupted too often".to_owned()))
     }
 
-    /// Reads messages line by line up to the answer: some servers send a subscription as JSON instead of events, and there
-    /// is no whole of it until it ends.
+    /// Reads messages line by line up to the response. Some servers send a subscription as JSON
+    /// instead of events, and its body is incomplete until the subscription ends.
     async fn read_json_lines(
         &self,
         response: HttpReply,
-        asked: AwaitedRequest<'_>,
+        awaited: AwaitedRequest<'_>,
     ) -> Result<RawJson, WireError> {
         let mut events = SseReader::new(response.body, self.settings.max_message_bytes);
         while let Some(line) = events.next_line().await? {
-            if let Some(answer) = self.handle_message(&line, Some(asked)) {
+            if let Some(answer) = self.handle_message(&line, Some(awaited)) {
                 return answer;
             }
         }
-        Err(WireError::Lost("its stream ended before the answer".to_owned()))
+        Err(WireError::Lost("the stream ended before the response".to_owned()))
     }
 
-    /// Takes in what one event says; gives back the answer if it is ours.
+    /// Processes one event. Returns the response if it matches the awaited request.
     fn handle_message(
         &self,
         data: &str,
-        asked: Option<AwaitedRequest<'_>>,
+        awaited: Option<AwaitedRequest<'_>>,
     ) -> Option<Result<RawJson, WireError>> {
         if data.trim().is_empty() {
             return None;
         }
         self.pending.message_log.write(WireDirection::FromServer, data);
-        let tag = asked.map(|asked| asked.tag);
+        let tag = awaited.map(|awaited| awaited.tag);
         let mut answer = None;
         for message in parse_all(data.as_bytes()) {
             match message {
-                Ok(RpcMessage::Response(response)) if asked.is_some_and(|asked| response.id == *asked.id) => {
+                Ok(RpcMessage::Response(response))
+                    if awaited.is_some_and(|awaited| response.id == *awaited.id) =>
+                {
                     answer = Some(
                         response.result.map_err(|error| WireError::Rpc(self.pending.parse_error(&error))),
                     );
                 }
                 Ok(RpcMessage::Response(response)) => self.pending.record_stray_response(&response.id),
-                Ok(RpcMessage::Notification(said)) => {
-                    (self.settings.listener)(ServerMessage::Notification(said, tag))
+                Ok(RpcMessage::Notification(message)) => {
+                    (self.settings.listener)(ServerMessage::Notification(message, tag))
                 }
-                Ok(RpcMessage::Request(said)) => (self.settings.listener)(ServerMessage::Request(said, tag)),
+                Ok(RpcMessage::Request(message)) => {
+                    (self.settings.listener)(ServerMessage::Request(message, tag))
+                }
                 Err(refusal) => {
-                    self.pending.record_invalid_message("its stream", &refusal, data);
+                    self.pending.record_invalid_message("the event stream", &refusal, data);
                     (self.settings.listener)(ServerMessage::UnparsableLine(
                         data.chars().take(PAGE).collect(),
                     ));
@@ -356,7 +364,7 @@ impl fmt::Debug for StreamableHttpClient {
     }
 }
 
-/// The request whose answer is waited for.
+/// The request whose response is awaited.
 #[derive(Clone, Copy)]
 struct AwaitedRequest<'a> {
     id: &'a RequestId,
@@ -397,16 +405,16 @@ async fn status_error(
         return crossing;
     }
     if let Some(place) = response.headers.get(header::LOCATION).filter(|_| response.status.is_redirection()) {
-        let body = format!("it is at {} now", String::from_utf8_lossy(place.as_bytes()));
+        let body = format!("redirects to {}", String::from_utf8_lossy(place.as_bytes()));
         return WireError::Status { status, body };
     }
-    // Nothing that long is told, and an error of the protocol is short.
+    // Longer bodies are not reported, and protocol errors are short.
     let text = response.read_body(settings.max_message_bytes.min(LONGEST_REFUSAL)).await.unwrap_or_default();
     #[derive(serde::Deserialize)]
     struct ErrorBody {
         error: RawJson,
     }
-    // An error of the protocol says more than its status.
+    // A protocol error is more specific than the HTTP status.
     if let Ok(ErrorBody { error }) = serde_json::from_slice(&text)
         && error.get().contains("\"code\"")
     {
@@ -423,8 +431,9 @@ async fn status_error(
     WireError::Status { status, body: body.trim().to_owned() }
 }
 
-/// Servers that were started again do not always say 404, as the protocol wants, to a session that they do not know: the
-/// examples of the TypeScript SDK say 400 and "No valid session ID provided".
+/// Returns whether an error with status 400 means that the server does not know the session. The
+/// protocol requires 404, but servers that were restarted do not always send it: the examples of
+/// the TypeScript SDK send 400 with "No valid session ID provided".
 fn is_session_gone(status: u16, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     let words = ["session id", "session not found", "session is gone", "unknown session", "invalid session"];

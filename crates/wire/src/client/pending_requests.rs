@@ -1,4 +1,4 @@
-//! Requests that wait for their answer on a shared channel.
+//! Requests that wait for their response on a shared channel.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::RawJson;
 use crate::message::{InvalidMessage, RequestId, RpcResponse};
 use crate::rpc_error::{RpcError, code};
 
-/// How many requests are remembered that nobody waits for any more.
+/// How many abandoned requests are remembered.
 const FORGOTTEN: usize = 1_000;
-/// How much of what is no message is told.
+/// The maximum number of characters of an invalid message in a violation.
 const NOISE: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct PendingRequests {
     next: AtomicI64,
     waiting: Mutex<HashMap<RequestId, oneshot::Sender<Result<RawJson, WireError>>>>,
-    /// Requests that were given up: their answers may come late.
+    /// Abandoned requests, whose responses may still arrive.
     forgotten: Mutex<VecDeque<RequestId>>,
     close_reason: watch::Sender<Option<String>>,
-    /// What was said, for whoever looks.
+    /// The messages of the connection, for debugging.
     pub(crate) message_log: Arc<MessageLog>,
 }
 
@@ -45,7 +45,7 @@ impl PendingRequests {
         RequestId::from_number(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Enters a request; fails at once if the connection is broken already.
+    /// Registers a request. Fails immediately if the connection is already broken.
     pub(crate) fn register(
         &self,
         id: &RequestId,
@@ -59,14 +59,14 @@ impl PendingRequests {
         Ok(receiver)
     }
 
-    /// Hands an answer to whoever waits for it; false if nobody does.
+    /// Delivers a response to the waiting request. Returns false if no request waits for it.
     pub(crate) fn complete(&self, response: RpcResponse) -> bool {
         let Some(sender) = self.lock().remove(&response.id) else { return false };
         let _ = sender.send(response.result.map_err(|error| WireError::Rpc(self.parse_error(&error))));
         true
     }
 
-    /// Nobody waits for this answer any more; true if it had not come.
+    /// Abandons a request. Returns true if its response has not arrived yet.
     pub(crate) fn forget(&self, id: &RequestId) -> bool {
         let waited = self.lock().remove(id).is_some();
         if waited {
@@ -79,47 +79,45 @@ impl PendingRequests {
         waited
     }
 
-    /// Puts down that an answer came which nobody waits for, unless its request was given up.
+    /// Records a response that no request waits for, unless its request was abandoned.
     pub(crate) fn record_stray_response(&self, id: &RequestId) {
-        tracing::debug!(?id, "an answer that nobody waits for");
+        tracing::debug!(?id, "unexpected response");
         let next = self.next.load(Ordering::Relaxed);
         let ours = id.as_json().parse::<i64>().is_ok_and(|number| (1..next).contains(&number));
         let given_up = || self.forgotten.lock().contains(id);
         match ours {
             true if given_up() => {}
-            true => self.message_log.violations().add(&format!(
-                "the request with the id {id:?} was answered twice, or on the stream of another request"
-            )),
+            true => self
+                .message_log
+                .violations()
+                .add(&format!("request {id:?} was answered twice, or on the stream of another request")),
             false => self
                 .message_log
                 .violations()
-                .add_stray_response(&format!("it answered with the id {id:?}, which no request has")),
+                .add_stray_response(&format!("the response ID {id:?} matches no request")),
         }
     }
 
-    /// Puts down that something came which is no message.
+    /// Records an invalid message as a violation.
     pub(crate) fn record_invalid_message(&self, place: &str, refusal: &InvalidMessage, text: &str) {
         let start: String = text.chars().take(NOISE).collect();
         let rule = match refusal.error.code {
-            code::PARSE => format!("{place} must have JSON-RPC messages only, and has {start:?}"),
-            _ => format!(
-                "{place} has a message against the rules of JSON-RPC: {}: {start}",
-                refusal.error.message
-            ),
+            code::PARSE => format!("{place} must contain only JSON-RPC messages, but contains {start:?}"),
+            _ => format!("{place} contains an invalid JSON-RPC message: {}: {start}", refusal.error.message),
         };
         self.message_log.violations().add(&rule);
     }
 
-    /// The error member of a response.
+    /// Parses the `error` member of a response and records a violation if it is invalid.
     pub(crate) fn parse_error(&self, raw: &RawValue) -> RpcError {
         read_error(raw).unwrap_or_else(|| {
             let rule = "an error must have an integer `code` and a string `message`";
-            self.message_log.violations().add(&format!("{rule}, and one is {raw}"));
+            self.message_log.violations().add(&format!("{rule}, but the server sent {raw}"));
             unreadable_error(raw)
         })
     }
 
-    /// The connection is broken: whoever waits learns it now.
+    /// Marks the connection as broken and fails all waiting requests.
     pub(crate) fn fail_all(&self, why: &str) {
         let waiting = {
             let mut waiting = self.lock();
@@ -148,7 +146,7 @@ impl PendingRequests {
     }
 }
 
-/// The error member of a response, if it is one.
+/// Parses the `error` member of a response. Returns `None` if it is invalid.
 pub(crate) fn read_error(raw: &RawValue) -> Option<RpcError> {
     #[derive(serde::Deserialize)]
     struct ErrorObject {
@@ -161,7 +159,7 @@ pub(crate) fn read_error(raw: &RawValue) -> Option<RpcError> {
     Some(data.into_iter().fold(error, RpcError::with_data))
 }
 
-/// An error that makes no sense is told as it is.
+/// Wraps an invalid `error` member unmodified.
 pub(crate) fn unreadable_error(raw: &RawValue) -> RpcError {
-    RpcError::new(code::INTERNAL, format!("an unreadable error: {raw}"))
+    RpcError::new(code::INTERNAL, format!("the server sent an error that is not valid JSON-RPC: {raw}"))
 }

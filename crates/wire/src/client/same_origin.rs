@@ -1,5 +1,6 @@
-//! The HTTP client for servers, with two guarantees that no caller can lose by its own settings: a request never
-//! follows a redirect to another origin, and where a filter is set, no connection is made to an address it refuses.
+//! The HTTP client for servers. It guarantees two things that no caller can turn off: a request
+//! never follows a redirect to another origin, and if a filter is set, no connection is made to an
+//! address that the filter rejects.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -12,16 +13,17 @@ use reqwest::{ClientBuilder, RequestBuilder, Url};
 
 use super::WireError;
 
-/// How many redirects within its origin one request follows.
+/// The maximum number of same-origin redirects that a request follows.
 const MOST_REDIRECTS: usize = 5;
-/// How much of the path of a redirect's target an error repeats.
+/// The maximum number of characters of a redirect's path in an error.
 const LONGEST_PATH: usize = 200;
 
-/// Decides whether an address may be connected to. It is asked after a name is resolved and before the connection is
-/// made, for every connection, so that a name which resolves differently the second time gains nothing.
+/// Decides whether connections to an address are allowed. It is called for every connection, after
+/// name resolution and before the connection is made. A name that resolves differently the second
+/// time therefore cannot bypass it.
 pub type AddressFilter = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// An HTTP client whose requests stay within the origin that they are made for.
+/// An HTTP client whose requests stay within their origin.
 #[derive(Clone)]
 pub struct SameOriginHttp {
     client: reqwest::Client,
@@ -29,25 +31,26 @@ pub struct SameOriginHttp {
 }
 
 impl SameOriginHttp {
-    /// Builds the client; the redirect policy of `builder` is replaced.
+    /// Builds the client. Replaces the redirect policy of `builder`.
     pub fn build(builder: ClientBuilder) -> Result<Self, reqwest::Error> {
         Ok(Self { client: builder.redirect(policy()).build()?, filter: None })
     }
 
-    /// The same, for connections to addresses that `filter` accepts. It uses no proxy: a proxy resolves names itself,
-    /// where the filter does not apply.
+    /// Builds the client for connections to addresses that `filter` accepts. It uses no proxy,
+    /// because a proxy resolves names itself, out of reach of the filter.
     pub fn build_filtered(builder: ClientBuilder, filter: AddressFilter) -> Result<Self, reqwest::Error> {
         let names = FilteredResolver(Arc::clone(&filter));
         let client = builder.redirect(policy()).no_proxy().dns_resolver(names).build()?;
         Ok(Self { client, filter: Some(filter) })
     }
 
-    /// Whether connections may be made without this client, because nothing is filtered.
+    /// Returns whether connections may bypass this client because it has no filter.
     pub(crate) fn is_unfiltered(&self) -> bool {
         self.filter.is_none()
     }
 
-    /// A request, unless its address is written in numbers, which no resolver sees, and the filter refuses it.
+    /// Creates a request. Checks literal IP addresses against the filter here, because they never
+    /// reach the resolver.
     pub(crate) fn request(&self, method: Method, url: Url) -> Result<RequestBuilder, WireError> {
         match (&self.filter, literal(&url)) {
             (Some(filter), Some(address)) if !filter(address) => {
@@ -64,13 +67,13 @@ impl fmt::Debug for SameOriginHttp {
     }
 }
 
-/// The address, where the host of a URL is one.
+/// Returns the IP address if the host of the URL is a literal one.
 fn literal(url: &Url) -> Option<IpAddr> {
     url.host_str()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
 }
 
-/// 307 and 308 only: the others would turn a POST into a GET, which no MCP server means. What is not followed comes
-/// back as the answer.
+/// Follows only 307 and 308: the other statuses would turn a POST into a GET, which no MCP server
+/// intends. A redirect that is not followed is returned as the response.
 fn policy() -> Policy {
     Policy::custom(|attempt| {
         let previous = attempt.previous();
@@ -80,25 +83,25 @@ fn policy() -> Policy {
     })
 }
 
-/// Whether a redirect from one URL to another may carry headers and body.
+/// Returns whether a redirect from one URL to another may carry headers and body.
 fn is_same_origin(from: &Url, to: &Url) -> bool {
-    // A user name in the target would replace the credentials that are meant for this server.
+    // A user name in the target would replace the credentials for this server.
     from.origin() == to.origin() && to.username().is_empty() && to.password().is_none()
 }
 
-/// Whether an answer redirects to where its request may be repeated.
+/// Returns whether a response redirects to a place where its request may be repeated.
 pub(crate) fn is_followed(from: &Url, status: StatusCode, headers: &HeaderMap) -> bool {
     matches!(status.as_u16(), 307 | 308)
         && redirect_target(from, status, headers).is_some_and(|to| is_same_origin(from, &to))
 }
 
-/// The failure that an answer stands for, if it redirects to another origin.
+/// Returns the error for a response that redirects to another origin.
 pub(crate) fn cross_origin_error(from: &Url, status: StatusCode, headers: &HeaderMap) -> Option<WireError> {
     let to = redirect_target(from, status, headers)?;
     if from.origin() == to.origin() {
         return None;
     }
-    // Without user and query, which may hold secrets.
+    // Without user and query, which may contain secrets.
     let path: String = to.path().chars().take(LONGEST_PATH).collect();
     let to = match to.has_host() {
         true => format!("{}{path}", to.origin().ascii_serialization()),
@@ -116,7 +119,7 @@ fn redirect_target(from: &Url, status: StatusCode, headers: &HeaderMap) -> Optio
 #[error("connections to this address are not allowed")]
 struct RefusedAddress;
 
-/// Resolves names as this machine does and leaves out what the filter refuses.
+/// Resolves names with the system resolver and drops the addresses that the filter rejects.
 struct FilteredResolver(AddressFilter);
 
 impl Resolve for FilteredResolver {
@@ -173,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(redirect(308, other), (false, Some(named.to_owned())), "{other}");
         }
-        // The same origin, but with other credentials than ours.
+        // The same origin, but with different credentials.
         assert_eq!(redirect(308, "https://user@a.example:8443/x"), (false, None));
     }
 
@@ -183,9 +186,9 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen: Arc<Mutex<Vec<IpAddr>>> = Arc::default();
-        let asked = Arc::clone(&seen);
+        let checked = Arc::clone(&seen);
         let refuse_all = Arc::new(move |address| {
-            asked.lock().push(address);
+            checked.lock().push(address);
             false
         });
         let http = SameOriginHttp::build_filtered(reqwest::Client::builder(), refuse_all).unwrap();
@@ -201,6 +204,6 @@ mod tests {
         assert!(seen.lock().iter().all(IpAddr::is_loopback));
         assert!(seen.lock().len() >= 5);
         let connected = tokio::time::timeout(std::time::Duration::from_millis(50), listener.accept()).await;
-        assert!(connected.is_err(), "somebody connected");
+        assert!(connected.is_err(), "a connection was made");
     }
 }

@@ -1,5 +1,5 @@
-//! A server over the old transport of 2024-11-05: one stream of events from it, and POSTs to an address that
-//! it names in the first of them.
+//! A server over the old transport of 2024-11-05: one event stream from the server, and POSTs to an
+//! endpoint that the server names in the first event.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::{OutboundRequest, ServerMessageHandler, WireError};
 use crate::RawJson;
 use crate::message::{RequestId, parse_all, write_request};
 
-/// How long the server may take to name the address.
+/// How long the server may take to name the endpoint.
 const NAMING: Duration = Duration::from_secs(10);
 
 /// A server over HTTP+SSE.
@@ -32,7 +32,7 @@ pub struct SseClient {
 }
 
 impl SseClient {
-    /// Opens the stream and waits for the address.
+    /// Opens the stream and waits for the endpoint.
     pub(crate) async fn open(settings: HttpClientSettings) -> Result<Self, WireError> {
         let mut headers = settings.headers.clone();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -53,29 +53,29 @@ impl SseClient {
         let mut events = SseReader::new(response.bytes_stream(), settings.max_message_bytes);
         let first = tokio::time::timeout(NAMING, events.next()).await;
         let first =
-            first.map_err(|_| WireError::Protocol("it never named an address to post to".to_owned()))??;
+            first.map_err(|_| WireError::Protocol("the server named no endpoint in time".to_owned()))??;
         let named = first.filter(|event| event.kind == "endpoint").map(|event| event.data);
-        let named =
-            named.ok_or_else(|| WireError::Protocol("its stream begins without an address".to_owned()))?;
+        let named = named
+            .ok_or_else(|| WireError::Protocol("the first event does not name an endpoint".to_owned()))?;
         let to = settings
             .url
             .join(&named)
-            .map_err(|error| WireError::Protocol(format!("address {named}: {error}")))?;
+            .map_err(|error| WireError::Protocol(format!("invalid endpoint `{named}`: {error}")))?;
         if to.origin() != settings.url.origin() {
-            // Our headers may hold secrets that are for this server alone.
-            return Err(WireError::Protocol("it names an address on another server".to_owned()));
+            // The headers may contain secrets that are only for this server.
+            return Err(WireError::Protocol("the endpoint has another origin".to_owned()));
         }
         let pending = Arc::new(PendingRequests::new(Arc::clone(&settings.message_log)));
         let stop = CancellationToken::new();
         let (reading, listener) = (Arc::clone(&pending), Arc::clone(&settings.listener));
-        // Ends with the connection: the guard below goes when the connection does.
+        // Ends with the connection, which owns the guard below.
         tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
             let why = loop {
                 match events.next().await {
                     Ok(Some(event)) => handle_event(&event.data, &reading, &listener),
-                    Ok(None) => break "it closed its stream".to_owned(),
+                    Ok(None) => break "the server closed the stream".to_owned(),
                     Err(WireError::Lost(why)) => break why,
-                    Err(failure) => break format!("it {failure}"),
+                    Err(failure) => break format!("the server {failure}"),
                 }
             };
             reading.fail_all(&why);
@@ -88,7 +88,7 @@ impl SseClient {
         let answer = self.pending.register(&id)?;
         let _forget = ForgetOnDrop { client: self, id: id.clone() };
         self.send(write_request(&id, request.method, &request.params)).await?;
-        answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was given up".to_owned())))
+        answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was closed".to_owned())))
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
@@ -145,6 +145,6 @@ impl Drop for ForgetOnDrop<'_> {
 fn handle_event(data: &str, pending: &PendingRequests, listener: &ServerMessageHandler) {
     pending.message_log.write(WireDirection::FromServer, data);
     for message in parse_all(data.as_bytes()) {
-        dispatch(message, data.as_bytes(), "its stream", pending, listener);
+        dispatch(message, data.as_bytes(), "the event stream", pending, listener);
     }
 }

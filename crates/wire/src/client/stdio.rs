@@ -1,5 +1,5 @@
-//! A server at the other end of two byte streams, one message a line. Whose streams they are, and what process
-//! is behind them, is not known here.
+//! A server at the other end of two byte streams, with one message per line. This module does not
+//! know which process owns the streams.
 
 use std::sync::Arc;
 
@@ -15,29 +15,29 @@ use crate::RawJson;
 use crate::message::{InvalidMessage, RequestId, RpcMessage, parse_all, write_notification, write_request};
 
 const QUEUE: usize = 64;
-/// How much of a line that is no message is told.
+/// The maximum number of characters of an invalid line in a message.
 const NOISE: usize = 1_000;
-/// After a longer line the buffer is replaced.
+/// The buffer is replaced after a line longer than this.
 const LARGE_LINE: usize = 64 * 1024;
 
-/// A server that is spoken to in lines.
+/// A server over stdio.
 #[derive(Debug)]
 pub struct StdioClient {
     out: mpsc::Sender<String>,
     pending: Arc<PendingRequests>,
 }
 
-/// Connects to the streams. The future must be polled for as long as the connection is to live; it ends when the
-/// connection does.
+/// Connects to the streams. The future must be polled while the connection is in use. It completes
+/// when the connection ends.
 pub fn open_stdio(
     reader: impl AsyncRead + Unpin + Send + 'static,
     writer: impl AsyncWrite + Unpin + Send + 'static,
     longest: usize,
     listener: ServerMessageHandler,
-    tape: Arc<MessageLog>,
+    message_log: Arc<MessageLog>,
 ) -> (StdioClient, impl Future<Output = ()> + Send) {
     let (out, outgoing) = mpsc::channel(QUEUE);
-    let pending = Arc::new(PendingRequests::new(tape));
+    let pending = Arc::new(PendingRequests::new(message_log));
     let lines = StdioClient { out, pending: Arc::clone(&pending) };
     let driver = async move {
         let why = tokio::select! {
@@ -55,7 +55,7 @@ impl StdioClient {
         let answer = self.pending.register(&id)?;
         let _forget = ForgetOnDrop { client: self, id: id.clone() };
         self.send(write_request(&id, request.method, &request.params)).await?;
-        answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was given up".to_owned())))
+        answer.await.unwrap_or_else(|_| Err(WireError::Lost("the connection was closed".to_owned())))
     }
 
     pub(crate) async fn send(&self, text: String) -> Result<(), WireError> {
@@ -71,7 +71,7 @@ impl StdioClient {
     }
 }
 
-/// Tells the server that nobody waits for an answer that has not come.
+/// Notifies the server that a request without a response is canceled.
 struct ForgetOnDrop<'a> {
     client: &'a StdioClient,
     id: RequestId,
@@ -86,8 +86,7 @@ impl Drop for ForgetOnDrop<'_> {
 }
 
 pub(crate) fn write_cancelled(id: &RequestId) -> String {
-    let params =
-        format!(r#"{{"requestId":{},"reason":"nobody waits for the answer any more"}}"#, id.as_json());
+    let params = format!(r#"{{"requestId":{},"reason":"the request was abandoned"}}"#, id.as_json());
     let params = RawValue::from_string(params).unwrap_or_else(|_| RawValue::NULL.to_owned());
     write_notification("notifications/cancelled", &params)
 }
@@ -103,26 +102,27 @@ async fn read(
     loop {
         if let Some(at) = memchr::memchr(b'\n', &buffer[scanned..]) {
             if scanned + at > longest {
-                return format!("it {}", too_large(longest));
+                return format!("the server {}", too_large(longest));
             }
             let line = buffer.split_to(scanned + at);
             buffer.advance(1);
             scanned = 0;
             handle_line(line.trim_ascii(), pending, listener);
             if line.len() > LARGE_LINE {
-                // The buffer has grown with the line, and would keep that size for as long as the connection lives.
+                // The buffer has grown with the line and would otherwise keep that size as long as
+                // the connection lives.
                 buffer = BytesMut::from(&buffer[..]);
             }
             continue;
         }
         scanned = buffer.len();
         if buffer.len() > longest {
-            return format!("it {}", too_large(longest));
+            return format!("the server {}", too_large(longest));
         }
         match reader.read_buf(&mut buffer).await {
-            Ok(0) => return "it closed its output".to_owned(),
+            Ok(0) => return "the server closed its output".to_owned(),
             Ok(_) => {}
-            Err(error) => return format!("its output cannot be read: {error}"),
+            Err(error) => return format!("cannot read the server's output: {error}"),
         }
     }
 }
@@ -180,8 +180,8 @@ async fn write(mut writer: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver
         }
         .await
         {
-            return format!("its input cannot be written: {error}");
+            return format!("cannot write to the server's input: {error}");
         }
     }
-    "we hung up".to_owned()
+    "the connection was closed".to_owned()
 }

@@ -1,21 +1,21 @@
-//! What a server has done against the rules of the protocol: how often, and the last of it in words. Nothing is decided
-//! by it; whoever tests a server wants to know.
+//! Protocol violations of a server: how many there were, and descriptions of the most recent ones.
+//! They have no effect on the connection; they inform you when you test a server.
 
 use std::collections::VecDeque;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// How many are kept in words.
+/// How many descriptions are kept.
 const KEPT: usize = 100;
-/// How long one of them is.
+/// The maximum number of characters of a description.
 const LONGEST: usize = 600;
 
-/// Broken rules of one connection.
+/// The protocol violations of one connection.
 #[derive(Debug, Default)]
 pub struct Violations {
     buffer: Mutex<ViolationBuffer>,
-    /// The last answer that belongs to no request.
+    /// The last response that matches no request.
     stray: watch::Sender<Option<String>>,
 }
 
@@ -23,12 +23,12 @@ pub struct Violations {
 struct ViolationBuffer {
     total: u64,
     last: VecDeque<String>,
-    /// How many were taken.
+    /// How many violations have been taken.
     taken: u64,
 }
 
 impl Violations {
-    /// The server has broken this rule.
+    /// Records a violation of this rule.
     pub fn add(&self, rule: &str) {
         let rule = shortened(rule);
         let mut kept = self.lock();
@@ -39,7 +39,8 @@ impl Violations {
         }
     }
 
-    /// The server has answered what nobody asked: whoever waits for an answer may be waiting for this one.
+    /// Records a response that matches no request. A waiting request may be waiting for this
+    /// response.
     pub(crate) fn add_stray_response(&self, rule: &str) {
         self.add(rule);
         self.stray.send_replace(Some(shortened(rule)));
@@ -49,22 +50,23 @@ impl Violations {
         self.lock().total
     }
 
-    /// The last of them, oldest first.
+    /// Returns the most recent violations, oldest first.
     pub fn last(&self) -> Vec<String> {
         self.lock().last.iter().cloned().collect()
     }
 
-    /// Those that were not taken before, as far as they are kept, and how many more there were.
+    /// Returns the kept violations that were not taken before, and how many older ones were
+    /// dropped.
     pub fn take(&self) -> (Vec<String>, u64) {
         let mut kept = self.lock();
         let new = kept.total - kept.taken;
         kept.taken = kept.total;
-        let told = usize::try_from(new).map_or(kept.last.len(), |new| new.min(kept.last.len()));
-        let first = kept.last.len() - told;
-        (kept.last.range(first..).cloned().collect(), new - told as u64)
+        let count = usize::try_from(new).map_or(kept.last.len(), |new| new.min(kept.last.len()));
+        let first = kept.last.len() - count;
+        (kept.last.range(first..).cloned().collect(), new - count as u64)
     }
 
-    /// Completes with the next answer that belongs to no request.
+    /// Completes with the next response that matches no request.
     pub fn next_stray_response(&self) -> impl Future<Output = String> + Send + use<> {
         let mut strays = self.stray.subscribe();
         async move {
@@ -98,17 +100,17 @@ mod tests {
         for number in 0..KEPT + 5 {
             violations.add(&number.to_string());
         }
-        let (told, more) = violations.take();
-        assert_eq!((told.len(), told[0].as_str(), more), (KEPT, "5", 5));
+        let (taken, more) = violations.take();
+        assert_eq!((taken.len(), taken[0].as_str(), more), (KEPT, "5", 5));
         assert_eq!((violations.total(), violations.last().len()), (KEPT as u64 + 7, KEPT));
     }
 
     #[tokio::test]
-    async fn an_answer_to_nothing_is_told_to_whoever_waits() {
+    async fn an_unmatched_response_is_reported_to_waiting_requests() {
         let violations = Violations::default();
         violations.add_stray_response("before");
         let stray = violations.next_stray_response();
-        violations.add_stray_response("it answered with the id 7, which no request has");
-        assert_eq!(stray.await, "it answered with the id 7, which no request has");
+        violations.add_stray_response("the response ID 7 matches no request");
+        assert_eq!(stray.await, "the response ID 7 matches no request");
     }
 }

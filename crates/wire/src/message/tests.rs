@@ -1,4 +1,5 @@
-//! Tests of the message parser: the protocol's errors for everything that is no message, and no byte lost.
+//! Message parser: invalid messages get the error codes of the protocol, and valid ones lose no
+//! byte.
 
 use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
@@ -14,7 +15,7 @@ fn refused(text: &str) -> (i64, Option<String>) {
 fn keeps_ids_and_payloads_as_the_text_they_were() {
     let text = r#"{"params":{"b":1.0, "a":[9007199254740993123]},"id":18446744073709551616,"method":"m","jsonrpc":"2.0"}"#;
     let Packet::Single(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else {
-        panic!("no request")
+        panic!("not a request")
     };
     assert_eq!(request.id.as_json(), "18446744073709551616");
     assert_eq!(request.params.unwrap().get(), r#"{"b":1.0, "a":[9007199254740993123]}"#);
@@ -45,7 +46,7 @@ fn garbage_gets_the_codes_of_the_protocol() {
 }
 
 #[test]
-fn deep_nesting_is_refused_at_the_door() {
+fn deep_nesting_is_rejected_before_parsing() {
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{}{}}}}}"#,
         "[".repeat(200),
@@ -60,7 +61,7 @@ fn deep_nesting_is_refused_at_the_door() {
 #[test]
 fn a_batch_refuses_its_bad_messages_one_by_one() {
     let Packet::Batch(pieces) = parse(br#"[{"jsonrpc":"2.0","method":"n"}, 1]"#).unwrap() else {
-        panic!("no batch")
+        panic!("not a batch")
     };
     assert!(matches!(pieces[0], Ok(RpcMessage::Notification(_))));
     assert_eq!(pieces[1].as_ref().unwrap_err().error.code, code::INVALID_REQUEST);
@@ -72,7 +73,7 @@ fn what_is_written_is_one_line_and_reads_back() {
     let written = write_result(&super::RequestId::from_number(1), &pretty);
     assert!(!written.contains('\n') && !written.contains('\r'));
     let Packet::Single(RpcMessage::Response(response)) = parse(written.as_bytes()).unwrap() else {
-        panic!("no response")
+        panic!("not a response")
     };
     let value: serde_json::Value = serde_json::from_str(response.result.unwrap().get()).unwrap();
     assert_eq!(value, serde_json::json!({"a": "x\ny"}));
@@ -102,7 +103,7 @@ proptest! {
     fn string_ids_come_back_as_they_were(id in any::<String>()) {
         let id = serde_json::to_string(&id).unwrap();
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
-        let Packet::Single(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("no request") };
+        let Packet::Single(RpcMessage::Request(request)) = parse(text.as_bytes()).unwrap() else { panic!("not a request") };
         prop_assert_eq!(request.id.as_json(), id);
     }
 }

@@ -1,5 +1,5 @@
-//! What a server may say while it works on a request: notifications, and in the legacy era requests of its
-//! own. Everything said through one outlet arrives in order, before the answer.
+//! The messages that a server sends while it processes a request: notifications and, in the legacy
+//! era, requests. Messages on one channel arrive in order and before the response.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,26 +13,27 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::RawJson;
 use crate::message::{RequestId, RpcResponse, write_notification, write_request};
 
-/// How many messages wait for a slow client before whoever says more has to wait too.
+/// How many messages may wait for a slow client before senders have to wait.
 pub(crate) const QUEUE: usize = 64;
 
-/// Something on its way to the client.
+/// A frame to the client.
 #[derive(Debug)]
 pub(crate) enum OutgoingFrame {
     Message(String),
-    /// The client may hang up and come back for the rest after `retry`; `returned` is notified when it does.
+    /// The client may disconnect and come back for the rest after `retry`. `returned` is notified
+    /// when it does.
     Pause {
         retry: Duration,
         returned: Arc<Notify>,
     },
 }
 
-/// The client is gone, or cannot be asked.
+/// The client is gone, or does not accept requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client is gone")]
 pub struct ClientGone;
 
-/// The way to the client while one request is worked on.
+/// The channel to the client while a request is processed.
 #[derive(Debug, Clone)]
 pub struct ClientChannel {
     sender: mpsc::Sender<OutgoingFrame>,
@@ -51,13 +52,14 @@ impl ClientChannel {
         self.send(OutgoingFrame::Message(write_notification(method, params))).await
     }
 
-    /// Lets the client hang up and come back, where the transport can do that. `returned` is notified when it is back.
+    /// Lets the client disconnect and come back, if the transport supports it. `returned` is
+    /// notified when the client is back.
     pub async fn pause(&self, retry: Duration, returned: Arc<Notify>) -> Result<(), ClientGone> {
         self.send(OutgoingFrame::Pause { retry, returned }).await
     }
 
-    /// Asks the client (legacy era). The error of the client's answer is the inner one. If the future is
-    /// dropped before the answer came, the client is told that nobody waits for it any more.
+    /// Sends a request to the client (legacy era). The inner error is the client's. If the future
+    /// is dropped before the response arrives, the client is notified that the request is canceled.
     pub async fn request(
         &self,
         method: &str,
@@ -77,7 +79,7 @@ impl ClientChannel {
     }
 }
 
-/// The requests that we sent to a client and that it has not answered yet.
+/// The requests to a client that have no response yet.
 #[derive(Debug, Default)]
 pub(crate) struct PendingClientRequests {
     next: AtomicI64,
@@ -92,16 +94,16 @@ impl PendingClientRequests {
         (id, receiver)
     }
 
-    /// Hands an answer to whoever waits for it. An answer to nothing is dropped.
+    /// Delivers a response to the waiting request. Drops it if no request waits.
     pub(crate) fn complete(&self, response: RpcResponse) {
         let waiting = self.waiting.lock().remove(&response.id);
         match waiting {
             Some(sender) => drop(sender.send(response.result)),
-            None => tracing::debug!(id = ?response.id, "a response to nothing"),
+            None => tracing::debug!(id = ?response.id, "unexpected response"),
         }
     }
 
-    /// Whoever waits learns that no answer will come.
+    /// Fails all waiting requests.
     pub(crate) fn cancel_all(&self) {
         self.waiting.lock().clear();
     }
@@ -118,7 +120,7 @@ impl Drop for PendingClientRequest<'_> {
     fn drop(&mut self) {
         self.pending.waiting.lock().remove(&self.id);
         if !self.answered {
-            let params = format!(r#"{{"requestId":{},"reason":"the call is over"}}"#, self.id.as_json());
+            let params = format!(r#"{{"requestId":{},"reason":"the call has ended"}}"#, self.id.as_json());
             if let Ok(params) = RawValue::from_string(params) {
                 let message = write_notification("notifications/cancelled", &params);
                 let _ = self.channel.sender.try_send(OutgoingFrame::Message(message));

@@ -1,5 +1,5 @@
-//! Streamable HTTP on one endpoint for both eras. This file finds out which era a request is of; the two
-//! ways of answering are in [`modern`] and [`legacy`]. Who the caller is was settled before.
+//! Streamable HTTP for both eras on one endpoint. This file detects the era of a request;
+//! [`modern`] and [`legacy`] respond to it. The caller is already authenticated.
 
 mod charged_response;
 mod legacy;
@@ -26,23 +26,26 @@ use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
 use stream::Retention;
 
-/// What an endpoint obeys.
+/// The settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointSettings {
-    /// The largest request body, in bytes.
+    /// The maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
     /// How long a client may take to send a request body.
     pub body_timeout: Duration,
-    /// The most legacy sessions at once. Where there are too many, the caller's own idlest makes room for a new one.
+    /// The maximum number of open legacy sessions. At the limit, a new session replaces the
+    /// caller's own session that has been idle longest.
     pub max_sessions: usize,
-    /// How long a legacy session lives that nobody uses.
+    /// How long an unused legacy session stays open.
     pub session_idle: Duration,
-    /// How long a call goes on whose legacy client was cut off and may come back.
+    /// How long a call continues after its legacy client was disconnected, so that the client can
+    /// come back.
     pub resume_timeout: Duration,
-    /// How long a call may be silent before its answer becomes a stream, so that nothing between the client
-    /// and us takes it for dead.
+    /// How long a call may be silent before its response becomes a stream, so that no intermediary
+    /// closes the connection.
     pub stream_after: Duration,
-    /// What is kept of streams for clients that come back. Endpoints with clones of the same settings share it.
+    /// The events that are retained for clients that come back. Endpoints with clones of the same
+    /// settings share it.
     pub retention: Retention,
 }
 
@@ -60,7 +63,7 @@ impl Default for EndpointSettings {
     }
 }
 
-/// One MCP endpoint.
+/// An MCP endpoint.
 #[derive(Debug)]
 pub struct Endpoint<S: Service> {
     service: Arc<S>,
@@ -71,8 +74,8 @@ pub struct Endpoint<S: Service> {
 }
 
 impl<S: Service> Endpoint<S> {
-    /// Must be called inside a runtime: the endpoint sweeps idle sessions away in the background until it is
-    /// closed.
+    /// Creates an endpoint. Must be called inside a runtime, because the endpoint closes idle
+    /// sessions in the background until it is closed.
     pub fn new(service: Arc<S>, settings: EndpointSettings) -> Arc<Self> {
         let endpoint = Arc::new(Self {
             service,
@@ -92,12 +95,13 @@ impl<S: Service> Endpoint<S> {
         endpoint
     }
 
-    /// The open legacy sessions, for announcements.
+    /// Returns the open legacy sessions, for announcements.
     pub fn sessions(&self) -> &Arc<SessionRegistry<S::Caller>> {
         &self.registry
     }
 
-    /// Ends what never ends by itself: standing streams and subscriptions. Calls in flight go on.
+    /// Ends what never ends on its own: standing streams and subscriptions. Calls in flight
+    /// continue.
     pub fn close(&self) {
         self.closing.cancel();
         for (_, session) in self.registry.all() {
@@ -107,19 +111,19 @@ impl<S: Service> Endpoint<S> {
         }
     }
 
-    /// Waits for the calls that outlive their connection, then ends every session.
+    /// Waits for calls that outlive their connection, then closes all sessions.
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
         self.registry.close_all();
     }
 
-    /// Ends every session now; their calls are cancelled.
+    /// Closes all sessions immediately and cancels their calls.
     pub fn close_sessions(&self) {
         self.registry.close_all();
     }
 
-    /// Answers one HTTP request.
+    /// Responds to one HTTP request.
     pub async fn respond(
         self: &Arc<Self>,
         caller: S::Caller,
@@ -142,23 +146,23 @@ impl<S: Service> Endpoint<S> {
             headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !kind.eq_ignore_ascii_case("application/json") {
-            let error = RpcError::invalid_request("the content type must be application/json");
+            let error = RpcError::invalid_request("`content-type` must be `application/json`");
             return Err(error_response(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &error));
         }
         let whole = Limited::new(body, self.settings.max_body_bytes).collect();
         match tokio::time::timeout(self.settings.body_timeout, whole).await {
             Ok(Ok(whole)) => Ok(whole.to_bytes()),
             Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                let message = format!("a message may have {} bytes", self.settings.max_body_bytes);
+                let message = format!("message exceeds the limit of {} bytes", self.settings.max_body_bytes);
                 let error = RpcError::invalid_request(message);
                 Err(error_response(StatusCode::PAYLOAD_TOO_LARGE, None, &error))
             }
             Ok(Err(error)) => {
-                let error = RpcError::parse(format!("the body broke off: {error}"));
+                let error = RpcError::parse(format!("cannot read the body: {error}"));
                 Err(error_response(StatusCode::BAD_REQUEST, None, &error))
             }
             Err(_) => {
-                let error = RpcError::invalid_request("the body came too slowly");
+                let error = RpcError::invalid_request("the body did not arrive in time");
                 Err(error_response(StatusCode::REQUEST_TIMEOUT, None, &error))
             }
         }
@@ -184,7 +188,7 @@ impl<S: Service> Endpoint<S> {
             Ok(Era::Modern) => match packet {
                 Packet::Single(message) => self.answer_modern(caller, headers, message).await,
                 Packet::Batch(_) => {
-                    let error = RpcError::invalid_request("this version of the protocol has no batches");
+                    let error = RpcError::invalid_request("this protocol version does not support batches");
                     error_response(StatusCode::BAD_REQUEST, None, &error)
                 }
             },
@@ -194,11 +198,12 @@ impl<S: Service> Endpoint<S> {
     }
 }
 
-/// A legacy version in the header, or neither a version there nor in the body, means the legacy era.
+/// Detects the era of a request. It is legacy if the header has a legacy version, or if neither
+/// header nor body has a version.
 fn detect_era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
-    let said = mirrored::header_text(headers, mirrored::VERSION)?;
-    if let Some(said) = said {
-        let version = Version::parse(said);
+    let requested = mirrored::header_text(headers, mirrored::VERSION)?;
+    if let Some(requested) = requested {
+        let version = Version::parse(requested);
         let legacy = match version {
             Some(version) => version.era() == Era::Legacy,
             None => headers.contains_key(mirrored::SESSION),
@@ -210,12 +215,14 @@ fn detect_era(headers: &HeaderMap, packet: &Packet) -> Result<Era, RpcError> {
     Ok(if modern { Era::Modern } else { Era::Legacy })
 }
 
-/// Which kinds of answer the client reads. One that says nothing reads anything.
+/// The response formats that the client accepts. A client that sends no `Accept` header accepts
+/// both.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AcceptHeader {
     json: bool,
     events: bool,
-    /// Streams are named first: whoever says so is answered with one even where nothing is said before the answer.
+    /// Whether event streams are listed first. Such a client gets a stream even if no message
+    /// precedes the response.
     events_first: bool,
 }
 
@@ -285,24 +292,24 @@ pub(crate) fn method_not_allowed() -> HttpResponse<Body> {
     response
 }
 
-/// A request that is being worked on, and what it says meanwhile: in order, all of it before the answer.
+/// A request in progress and the messages that it sends, in order and all before the response.
 pub(crate) struct RunningRequest {
     future: ResponseFuture,
     outgoing: mpsc::Receiver<OutgoingFrame>,
     answer: Option<RpcResult>,
 }
 
-/// What a running request does next.
+/// The next step of a running request.
 #[derive(Debug)]
 pub(crate) enum RunningRequestEvent {
     Outgoing(OutgoingFrame),
     Response(RpcResult),
-    /// Nothing for this long.
+    /// No event for this long.
     Idle,
 }
 
 impl RunningRequest {
-    /// Starts it with the outlet that leads here.
+    /// Starts a request with a channel that leads here.
     pub(crate) fn start(
         asks: Option<Arc<PendingClientRequests>>,
         begin: impl FnOnce(ClientChannel) -> ResponseFuture,
@@ -315,14 +322,14 @@ impl RunningRequest {
         if self.answer.is_none() {
             tokio::select! {
                 biased;
-                Some(said) = self.outgoing.recv() => return RunningRequestEvent::Outgoing(said),
+                Some(frame) = self.outgoing.recv() => return RunningRequestEvent::Outgoing(frame),
                 answer = &mut self.future => self.answer = Some(answer),
                 () = tokio::time::sleep(patience) => return RunningRequestEvent::Idle,
             }
         }
-        // What was said in the same breath as the answer comes before it.
-        if let Ok(said) = self.outgoing.try_recv() {
-            return RunningRequestEvent::Outgoing(said);
+        // Messages that were sent together with the response come before it.
+        if let Ok(frame) = self.outgoing.try_recv() {
+            return RunningRequestEvent::Outgoing(frame);
         }
         match self.answer.take() {
             Some(answer) => RunningRequestEvent::Response(answer),
@@ -330,7 +337,8 @@ impl RunningRequest {
         }
     }
 
-    /// Gives it up. What it says in parting is that its questions need no answer any more.
+    /// Cancels the request. Returns its last messages, which cancel its pending requests to the
+    /// client.
     pub(crate) fn cancel(mut self) -> Vec<OutgoingFrame> {
         while self.outgoing.try_recv().is_ok() {}
         drop(self.future);

@@ -1,5 +1,5 @@
-//! What the legacy era asks of every server and that needs no service: `initialize`, `ping`,
-//! `logging/setLevel`, and the notifications of the client.
+//! The parts of the legacy era that are common to all servers and need no service: `initialize`,
+//! `ping`, `logging/setLevel`, and notifications from the client.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use crate::rpc_error::RpcError;
 use crate::version::{Era, Version};
 use tokio_util::sync::CancellationToken;
 
-/// What `initialize` says: the version to speak and the client's side.
+/// Reads the params of `initialize`: the protocol version and what the client declares about
+/// itself.
 pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<(Version, ClientProfile), RpcError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -25,10 +26,10 @@ pub(crate) fn read_initialize(params: Option<&RawValue>) -> Result<(Version, Cli
         capabilities: Option<RawJson>,
         client_info: Option<RawJson>,
     }
-    let wrong = |error| RpcError::invalid_params(format!("initialize cannot be read: {error}"));
+    let wrong = |error| RpcError::invalid_params(format!("invalid params of `initialize`: {error}"));
     let params = params.map_or("{}", RawValue::get);
     let read: InitializeParams = serde_json::from_str(params).map_err(wrong)?;
-    // A version that we do not speak is answered with one that we do; the client may then hang up.
+    // The response to an unsupported version is a supported one. The client may then disconnect.
     let version = Version::parse(&read.protocol_version)
         .filter(|version| version.era() == Era::Legacy)
         .unwrap_or(Version::NEWEST_LEGACY);
@@ -51,11 +52,11 @@ pub(crate) fn initialize_result(version: Version, about: &ServerDescription) -> 
     raw(&result)
 }
 
-/// Every request of a legacy client that the transport answers itself. A method that is not listed here goes to the
+/// The requests of a legacy client that the transport responds to. All other methods go to the
 /// service.
 pub const LEGACY_METHODS: [&str; 3] = ["initialize", "ping", "logging/setLevel"];
 
-/// Requests that the transport answers itself; `None` means that the service must.
+/// Responds to requests that the transport handles. `None` means that the service must respond.
 pub(crate) fn answer_in_transport(
     session: &Session,
     request: &RpcRequest,
@@ -64,7 +65,7 @@ pub(crate) fn answer_in_transport(
     LEGACY_METHODS.contains(&method).then(|| match method {
         "ping" => Ok(empty_result()),
         "logging/setLevel" => set_level(session, request.params.as_deref()),
-        _ => Err(RpcError::invalid_request("this session is initialized already")),
+        _ => Err(RpcError::invalid_request("the session is already initialized")),
     })
 }
 
@@ -76,17 +77,18 @@ fn set_level(session: &Session, params: Option<&RawValue>) -> Result<RawJson, Rp
     struct SetLevelParams {
         level: String,
     }
-    let read: SetLevelParams = serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|error| RpcError::invalid_params(format!("logging/setLevel cannot be read: {error}")))?;
+    let read: SetLevelParams = serde_json::from_str(params.map_or("{}", RawValue::get)).map_err(|error| {
+        RpcError::invalid_params(format!("invalid params of `logging/setLevel`: {error}"))
+    })?;
     if !LEVELS.contains(&read.level.as_str()) {
-        let message = format!("unknown log level {}; say one of {}", read.level, LEVELS.join(", "));
+        let message = format!("unknown log level `{}`; expected one of {}", read.level, LEVELS.join(", "));
         return Err(RpcError::invalid_params(message));
     }
     session.set_log_level(read.level);
     Ok(empty_result())
 }
 
-/// Makes a request of a session ready for the service.
+/// Builds a request of a session for the service.
 pub(crate) fn build_legacy_request<C>(
     session: &Arc<Session>,
     request: RpcRequest,
@@ -112,7 +114,7 @@ pub(crate) fn build_legacy_request<C>(
     })
 }
 
-/// The request that a `notifications/cancelled` is about.
+/// Returns the ID of the request that a `notifications/cancelled` cancels.
 pub(crate) fn cancelled_request(notification: &RpcNotification) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct CancelledParams {

@@ -1,4 +1,4 @@
-//! Sessions of the legacy era, and the roster of those that are open.
+//! Sessions of the legacy era, and the registry of open sessions.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -18,10 +18,10 @@ use crate::message::{RequestId, write_notification};
 use crate::meta::ClientProfile;
 use crate::version::Version;
 
-/// What the service holds for a subscription. Dropping it gives the subscription back.
+/// What the service holds for a subscription. Dropping it releases the subscription.
 pub type SubscriptionGuard = Box<dyn Any + Send>;
 
-/// What a legacy client agreed with us when it said `initialize`.
+/// A session that a legacy client opened with `initialize`.
 #[derive(Debug)]
 pub struct Session {
     id: String,
@@ -32,11 +32,11 @@ pub struct Session {
     standing: StandingChannel,
     state: Mutex<State>,
     closed: CancellationToken,
-    /// What its caller was charged for it, until it is closed.
+    /// The charge for this session, released when the session closes.
     charge: Mutex<Charge>,
 }
 
-/// Where messages go that belong to no request.
+/// The channel for messages that belong to no request.
 #[derive(Debug)]
 pub(crate) enum StandingChannel {
     Stdio(mpsc::Sender<OutgoingFrame>),
@@ -86,7 +86,7 @@ impl Session {
         &self.id
     }
 
-    /// Cancelled when the session is over.
+    /// Returns a token that is canceled when the session closes.
     pub fn closed_token(&self) -> CancellationToken {
         self.closed.clone()
     }
@@ -99,7 +99,7 @@ impl Session {
         &self.client
     }
 
-    /// The level that the client asked for with `logging/setLevel`, if it did.
+    /// Returns the level that the client set with `logging/setLevel`.
     pub fn log_level(&self) -> Option<String> {
         self.lock().log_level.clone()
     }
@@ -108,8 +108,9 @@ impl Session {
         self.lock().log_level = Some(level);
     }
 
-    /// Holds a subscription for the client, in place of an earlier one for the same address, until it unsubscribes or
-    /// the session ends. False where it would have more than so many, or the session is over.
+    /// Holds a subscription for the client until it unsubscribes or the session closes. Replaces an
+    /// earlier subscription to the same URI. Returns false if the client already has `most`
+    /// subscriptions or the session is closed.
     #[must_use]
     pub fn subscribe(&self, uri: &str, guard: SubscriptionGuard, most: usize) -> bool {
         let before = {
@@ -120,7 +121,7 @@ impl Session {
             }
             state.subscriptions.insert(uri.to_owned(), guard)
         };
-        // Giving one back takes locks of the service, so ours is let go of first.
+        // Releasing a guard takes locks of the service, so the session's lock is released first.
         drop(before);
         true
     }
@@ -130,12 +131,12 @@ impl Session {
         drop(gone);
     }
 
-    /// Whether the client has a subscription for this address whose guard passes the test.
+    /// Returns whether the client has a subscription to this URI whose guard matches `fits`.
     pub fn is_subscribed(&self, uri: &str, fits: impl FnOnce(&(dyn Any + Send)) -> bool) -> bool {
         self.lock().subscriptions.get(uri).is_some_and(|guard| fits(&**guard))
     }
 
-    /// Says something that belongs to no request. A client that does not listen misses it.
+    /// Sends a message that belongs to no request. A client that does not listen misses it.
     pub fn announce(&self, method: &str, params: &RawValue) {
         let message = write_notification(method, params);
         match &self.standing {
@@ -151,7 +152,7 @@ impl Session {
         }
     }
 
-    /// Enters a request; `None` if one with this id is still being worked on.
+    /// Registers a request. Returns `None` if a request with this ID is already in progress.
     pub(crate) fn begin_request(self: &Arc<Self>, id: &RequestId) -> Option<InFlightRequest> {
         let mut state = self.lock();
         state.last_used = Instant::now();
@@ -163,7 +164,7 @@ impl Session {
         Some(InFlightRequest { session: Arc::clone(self), id: id.clone(), cancel })
     }
 
-    /// The client does not want the answer any more.
+    /// Cancels a request on behalf of the client.
     pub(crate) fn cancel(&self, id: &RequestId) {
         if let Some(cancel) = self.lock().in_flight.get(id) {
             cancel.cancel();
@@ -174,14 +175,14 @@ impl Session {
         self.lock().last_used = Instant::now();
     }
 
-    /// Since when nobody has needed this session; `None` while somebody does.
+    /// Returns when the session was last used, or `None` while it is in use.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let listening = self.standing_streams().is_some_and(StandingStreams::has_reader);
         let state = self.lock();
         (!listening && state.in_flight.is_empty()).then_some(state.last_used)
     }
 
-    /// Ends it: calls in flight are cancelled, streams end.
+    /// Closes the session: cancels calls in flight and ends streams.
     pub(crate) fn close(&self) {
         self.closed.cancel();
         let subscriptions = {
@@ -202,7 +203,7 @@ impl Session {
     }
 }
 
-/// A request that is being worked on; dropping it takes it off the session's list.
+/// A request in progress. Dropping it removes it from the session's list.
 #[derive(Debug)]
 pub(crate) struct InFlightRequest {
     session: Arc<Session>,
@@ -218,7 +219,7 @@ impl Drop for InFlightRequest {
     }
 }
 
-/// The open sessions of one endpoint, with who opened each.
+/// The open sessions of an endpoint, each with the caller that opened it.
 #[derive(Debug)]
 pub struct SessionRegistry<C> {
     sessions: Mutex<HashMap<String, (C, Arc<Session>)>>,
@@ -230,15 +231,15 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
         Self { sessions: Mutex::default(), max_sessions }
     }
 
-    /// Every open session, with who opened it.
+    /// Returns all open sessions with the callers that opened them.
     pub fn all(&self) -> Vec<(C, Arc<Session>)> {
         self.lock().values().map(|(caller, session)| (caller.clone(), Arc::clone(session))).collect()
     }
 
-    /// Adds a session. Where there are too many, the one of the same caller that has been idle longest goes, and never
-    /// one of somebody else; false if there is none.
+    /// Adds a session. At the limit, it replaces the session of the same caller that has been idle
+    /// longest, never one of another caller. Returns false if the caller has no idle session.
     pub(crate) fn add(&self, caller: C, session: Arc<Session>) -> bool {
-        // Under one lock: of two that come at once, only one may take the last place.
+        // One lock for both steps: of two concurrent calls, only one may take the last slot.
         let mut sessions = self.lock();
         if sessions.len() >= self.max_sessions && !close_idlest_session(&mut sessions, &caller) {
             drop(sessions);
@@ -249,13 +250,13 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
         true
     }
 
-    /// Closes the session of this caller that has been idle longest; false if none is idle.
+    /// Closes the session of this caller that has been idle longest. Returns false if none is idle.
     pub(crate) fn close_idlest(&self, caller: &C) -> bool {
         close_idlest_session(&mut self.lock(), caller)
     }
 
-    /// The caller's own session of this id; somebody else's does not exist for them. What the caller may see can have
-    /// changed since the last request, so the session is the caller's of now.
+    /// Returns the session with this ID if it belongs to the caller. The caller's permissions may
+    /// have changed since the last request, so the session keeps the current caller.
     pub(crate) fn get(&self, id: &str, caller: &C) -> Option<Arc<Session>> {
         let mut sessions = self.lock();
         let (owner, session) = sessions.get_mut(id).filter(|(owner, _)| owner == caller)?;
@@ -269,7 +270,7 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
         }
     }
 
-    /// Closes the sessions that nobody has needed for this long.
+    /// Closes the sessions that have been unused for this long.
     pub(crate) fn sweep(&self, idle: Duration) {
         let mut sessions = self.lock();
         let old = |session: &Session| session.idle_since().is_some_and(|since| since.elapsed() >= idle);
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_open_sessions_at_once_never_get_more_than_there_may_be() {
+    fn concurrently_opened_sessions_never_exceed_the_limit() {
         const CALLERS: usize = 8;
         for round in 0..300 {
             let roster = SessionRegistry::new(4);
@@ -343,7 +344,10 @@ mod tests {
                 adding.into_iter().map(|one| usize::from(one.join().unwrap())).sum::<usize>()
             });
             assert_eq!((added, roster.all().len()), (1, 4), "in round {round}");
-            assert!((100..103).all(|id| roster.get(&id.to_string(), &id).is_some()), "those of others stay");
+            assert!(
+                (100..103).all(|id| roster.get(&id.to_string(), &id).is_some()),
+                "sessions of other callers stay open"
+            );
         }
     }
 
@@ -351,7 +355,7 @@ mod tests {
     fn a_session_makes_room_only_for_another_of_its_own_caller() {
         let roster = SessionRegistry::new(2);
         assert!(roster.add("ada", session(1)) && roster.add("bob", session(2)));
-        assert!(!roster.add("eve", session(3)), "eve has none that could go");
+        assert!(!roster.add("eve", session(3)), "eve has no idle session");
         assert!(roster.add("ada", session(4)));
         let open = |caller: &'static str, id: &str| roster.get(id, &caller).is_some();
         assert!(open("bob", "2") && open("ada", "4") && !open("ada", "1"));

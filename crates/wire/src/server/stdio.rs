@@ -1,4 +1,4 @@
-//! stdio: one message a line, both eras on one connection. Works over any pair of byte streams.
+//! stdio: one message per line, both eras on one connection. Works over any pair of byte streams.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,14 +25,15 @@ use crate::message::{
 use crate::meta::{Meta, modern_version};
 use crate::rpc_error::RpcError;
 
-/// What a stdio connection obeys.
+/// The settings of a stdio connection.
 #[derive(Debug, Clone)]
 pub struct StdioSettings {
-    /// The longest line, in bytes.
+    /// The maximum length of a line, in bytes.
     pub max_line_bytes: usize,
-    /// How many requests are worked on at once; the next line is not read before one of them is done.
+    /// The maximum number of concurrent requests. At the limit, the next line is not read until a
+    /// request completes.
     pub max_in_flight: usize,
-    /// How long requests may still take once the client has closed its side, or we are told to stop.
+    /// How long requests may take after the client has closed its side or shutdown was requested.
     pub drain_timeout: Duration,
 }
 
@@ -42,16 +43,16 @@ impl Default for StdioSettings {
     }
 }
 
-/// The two ways in which somebody outside ends a connection.
+/// The two ways to end a connection from outside.
 #[derive(Debug)]
 pub struct StdioShutdown<F> {
-    /// Stop reading, finish what is in flight.
+    /// Stops reading and completes the requests in flight.
     pub shutdown: CancellationToken,
-    /// Completes when nobody reads our answers any more.
+    /// Completes when the output is no longer read.
     pub output_closed: F,
 }
 
-/// Serves one client until it closes its side, and waits for the requests in flight.
+/// Serves one client until it closes its side, then waits for the requests in flight.
 pub async fn serve_stdio<S: Service>(
     service: Arc<S>,
     caller: S::Caller,
@@ -89,7 +90,7 @@ pub async fn serve_stdio<S: Service>(
     }
     connection.cancel_all();
     connection.tasks.wait().await;
-    // The last sender goes with the connection; then the writer has written everything and ends.
+    // This drops the last sender. The writer then writes the remaining messages and ends.
     drop(connection);
     let _ = tokio::time::timeout(Duration::from_secs(5), writing).await;
     read
@@ -146,7 +147,7 @@ impl<S: Service> Connection<S> {
     }
 
     async fn reject_long_line(&self, longest: usize) {
-        let error = RpcError::invalid_request(format!("a message may have {longest} bytes"));
+        let error = RpcError::invalid_request(format!("message exceeds the limit of {longest} bytes"));
         self.send(write_error(None, &error)).await;
     }
 
@@ -163,13 +164,13 @@ impl<S: Service> Connection<S> {
 
     async fn handle_message(self: &Arc<Self>, message: RpcMessage) {
         match message {
-            // Answered before the next line is read, which may count on the session being there.
+            // Handled before the next line is read, because that line may rely on the session.
             RpcMessage::Request(request) if request.method == "initialize" => {
                 let answer = self.answer_request(request.clone()).await;
                 self.send(write_outcome(&request.id, &answer)).await;
             }
             RpcMessage::Request(request) => {
-                // Reading stops here while too much is in flight.
+                // Reading stops here at the limit of concurrent requests.
                 let Ok(place) = Arc::clone(&self.permits).acquire_owned().await else { return };
                 let id = request.id.clone();
                 let Some(cancel) = self.begin_request(&id) else {
@@ -177,7 +178,7 @@ impl<S: Service> Connection<S> {
                 };
                 let connection = Arc::clone(self);
                 self.tasks.spawn(async move {
-                    // A cancelled request has no answer.
+                    // A canceled request gets no response.
                     let answer = cancel.run_until_cancelled(connection.answer_request(request)).await;
                     connection.lock_in_flight().remove(&id);
                     if let Some(answer) = answer {
@@ -190,10 +191,10 @@ impl<S: Service> Connection<S> {
         }
     }
 
-    /// Batches of one legacy version: the answers come as one batch too.
+    /// Handles a batch (one legacy version only). The responses form a batch too.
     async fn handle_batch(self: &Arc<Self>, messages: Vec<Result<RpcMessage, InvalidMessage>>) {
         if !self.session().is_some_and(|session| session.version().has_batches()) {
-            let error = RpcError::invalid_request("this version of the protocol has no batches");
+            let error = RpcError::invalid_request("this protocol version does not support batches");
             return self.send(write_error(None, &error)).await;
         }
         let Ok(place) = Arc::clone(&self.permits).acquire_owned().await else { return };
@@ -234,11 +235,11 @@ impl<S: Service> Connection<S> {
             let outlet = ClientChannel::new(self.out.clone(), None);
             let closing = self.closing.clone();
             let (version, client) = meta.require_modern_fields()?;
-            let said = (modern_version(version)?, client);
+            let declared = (modern_version(version)?, client);
             let inbound = build_modern_request(
                 request,
                 meta,
-                said,
+                declared,
                 self.caller.clone(),
                 outlet,
                 RequestTransport::Stdio,
@@ -251,8 +252,8 @@ impl<S: Service> Connection<S> {
                 "initialize" => self.initialize(&request),
                 "ping" => Ok(empty_result()),
                 _ => Err(RpcError::invalid_params(
-                    "say which protocol version you speak: send initialize first, or _meta with \
-                     io.modelcontextprotocol/protocolVersion",
+                    "protocol version not declared: send `initialize` first, or `_meta` with \
+                     `io.modelcontextprotocol/protocolVersion`",
                 )),
             };
         };
@@ -288,7 +289,7 @@ impl<S: Service> Connection<S> {
         Ok(initialize_result(version, &about))
     }
 
-    /// Messages that want no answer.
+    /// Handles messages that need no response.
     fn handle_notification_or_response(&self, message: RpcMessage) {
         match message {
             RpcMessage::Notification(notification) => {
@@ -308,7 +309,7 @@ impl<S: Service> Connection<S> {
     }
 
     async fn send(&self, message: String) {
-        // A closed channel means that the client does not read any more; the connection is about to end.
+        // A closed channel means that the client no longer reads. The connection is about to end.
         let _ = self.out.send(OutgoingFrame::Message(message)).await;
     }
 
@@ -342,7 +343,7 @@ impl<S: Service> Connection<S> {
 }
 
 fn duplicate_id_error() -> RpcError {
-    RpcError::invalid_request("a request with this id is still being worked on")
+    RpcError::invalid_request("a request with this ID is already in progress")
 }
 
 async fn write(
@@ -350,14 +351,14 @@ async fn write(
     mut outgoing: mpsc::Receiver<OutgoingFrame>,
     broken: CancellationToken,
 ) {
-    // However the writer ends, nobody can be answered any more.
+    // However the writer ends, responses can no longer be sent.
     let _broken = broken.drop_guard();
     let mut lines = String::new();
     while let Some(first) = outgoing.recv().await {
         lines.clear();
         let mut next = Some(first);
-        while let Some(said) = next {
-            if let OutgoingFrame::Message(message) = said {
+        while let Some(frame) = next {
+            if let OutgoingFrame::Message(message) = frame {
                 lines.push_str(&message);
                 lines.push('\n');
             }

@@ -26,12 +26,12 @@ async def awaited():
     await eval(compiled, vars(main))
 
 
-def told(kind, error, trace):
+def print_error(kind, error, trace):
     """As Python does it, with the lines that it would read from a file."""
     import traceback
 
     traceback.print_exception(kind, error, trace)
 
 
-sys.excepthook = told
+sys.excepthook = print_error
 asyncio.run(awaited())

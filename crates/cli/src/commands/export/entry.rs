@@ -1,4 +1,5 @@
-//! A server as it is written in toolyard.toml, with its variables as they are, and how other programs write variables.
+//! A server as it is written in toolyard.toml, with its variables not expanded, and the variable
+//! syntax of other applications.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ pub(super) enum ExportEntry {
     Url { url: String, headers: Vec<(String, String)>, sse: bool },
 }
 
-/// How a program writes the variable `NAME`.
+/// How an application refers to the variable `NAME`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VariableSyntax {
     /// `${NAME}`
@@ -22,7 +23,8 @@ pub(super) enum VariableSyntax {
 }
 
 impl VariableSyntax {
-    /// A text of toolyard.toml as this program writes it. A default is lost where the program knows none.
+    /// Converts a value of toolyard.toml to the syntax of this application. A default value is lost
+    /// if the application does not support it.
     pub(super) fn convert(self, text: &str) -> String {
         if self == Self::Plain {
             return text.replace("${env:", "${");
@@ -45,7 +47,7 @@ impl VariableSyntax {
     }
 }
 
-/// The servers of a file that are switched on.
+/// Returns the enabled servers of a file.
 pub(super) fn read_entries(path: &Path) -> Result<Vec<(String, ExportEntry)>, CommandError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| CommandError::usage(format!("cannot read {}: {error}", path.display())))?;
@@ -89,14 +91,15 @@ fn pairs(server: &dyn TableLike, key: &str) -> Vec<(String, String)> {
     table.filter_map(|(name, item)| Some((name.to_owned(), scalar_text(item)?))).collect()
 }
 
-/// A text, or a number or a flag as text.
+/// Returns a string as it is, and a number or a boolean as text.
 fn scalar_text(item: &Item) -> Option<String> {
     let text = item.as_str().map(ToOwned::to_owned);
     let number = || item.as_integer().map(|number| number.to_string());
     text.or_else(number).or_else(|| item.as_bool().map(|flag| flag.to_string()))
 }
 
-/// Codex replaces no variables, but takes some of them by name.
+/// Renders the configuration of Codex, which does not expand variables but accepts the names of
+/// some.
 pub(super) fn render_codex(entries: &[(String, ExportEntry)]) -> String {
     let mut servers = Table::new();
     servers.set_implicit(true);
@@ -119,7 +122,7 @@ fn codex_entry(entry: &ExportEntry) -> Table {
         ExportEntry::Command { command, args, env, cwd } => {
             table.insert("command", value(command));
             table.insert("args", value(args.iter().collect::<Array>()));
-            // A variable that is only handed on is named; the others are written as they are.
+            // A variable that is only passed on is listed by name. Others are written literally.
             let (named, literal): (Vec<_>, Vec<_>) =
                 env.iter().cloned().partition(|(name, value)| variable(value) == Some(name));
             put(&mut table, "env", literal);
@@ -149,7 +152,7 @@ fn codex_entry(entry: &ExportEntry) -> Table {
     table
 }
 
-/// The name, if a text is one variable and nothing else.
+/// Returns the name of the variable if the text consists of exactly one.
 fn variable(text: &str) -> Option<&str> {
     let name = text.strip_prefix("${")?.strip_suffix('}')?;
     let name = name.strip_prefix("env:").unwrap_or(name);

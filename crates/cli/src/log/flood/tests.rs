@@ -1,4 +1,4 @@
-//! Floods of log lines, and what is left of them.
+//! Tests of the limit on repeated log lines.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use super::{Admission, BURST, EVERY, FloodLimit, MOST_KEYS, SuppressedLines};
 
-/// Counts the lines that come through.
+/// Counts the lines that pass the limit.
 struct Count(Arc<Mutex<usize>>);
 
 impl<S: Subscriber> Layer<S> for Count {
@@ -18,10 +18,10 @@ impl<S: Subscriber> Layer<S> for Count {
     }
 }
 
-/// A limit of the test's own, and how many lines come through it.
+/// Logs through a separate limit. Returns the limit and the number of lines that passed it.
 fn limited(log: impl FnOnce()) -> (&'static FloodLimit, usize) {
     let limit: &'static FloodLimit = Box::leak(Box::default());
-    // So that no thread is started for it.
+    // Prevents the start of a reporting thread.
     limit.lock().reporting = true;
     let count = Arc::new(Mutex::new(0));
     let subscriber = tracing_subscriber::registry().with(limit).with(Count(Arc::clone(&count)));
@@ -41,11 +41,11 @@ fn a_flood_of_one_kind_about_one_source_hides_no_other() {
                 tracing::warn!(server = %"one", "another kind");
             }
         }
-        tracing::warn!("about nobody");
+        tracing::warn!("about no source");
     });
     assert_eq!(count, 2 * 20 + 10 + 1);
-    let told = limit.take_suppressed();
-    let [one, two] = &told[..] else { panic!("{told:?}") };
+    let reports = limit.take_suppressed();
+    let [one, two] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!(
         (one.source.as_str(), one.lines, two.source.as_str(), two.lines),
         ("one", 9_980, "two", 9_980)
@@ -81,7 +81,7 @@ fn names_without_end_do_not_fill_the_memory() {
     assert!(seen.buckets.keys().all(|(_, name)| name.len() <= 100));
 }
 
-/// Where some line is logged.
+/// Returns the metadata of a log line.
 fn metadata() -> &'static tracing::Metadata<'static> {
     static FOUND: Mutex<Option<&'static tracing::Metadata<'static>>> = Mutex::new(None);
     struct Find;

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::super::programs::TURN;
-use super::answer::{Lens, letters, of, of_message, of_status};
+use super::answer::{Lens, join_letters, letters, of_message, of_status};
 use super::callers::Caller;
 use super::mcp::McpClient;
 use super::table::{Row, Table};
 use super::yard::World;
 
-/// Calls one tool of every kind; prints the letters of those that answer.
+/// Calls one tool of every kind and prints the letters of those that answer.
 const PROGRAM: &str = "\
 for letter, name in [('a', 'mcp__a__echo'), ('r', 'mcp__a__restricted'), ('b', 'mcp__b__echo'), ('l', 'mcp__l__echo')]:
     try:
@@ -21,7 +21,7 @@ for letter, name in [('a', 'mcp__a__echo'), ('r', 'mcp__a__restricted'), ('b', '
         assert error.type in ('forbidden', 'tool_not_found'), error.type
 ";
 
-/// The arguments of a tool of the tester, from what the table says about it.
+/// Returns the arguments of a tester tool, from its row of the table.
 fn tester_arguments(tool: &str, words: &str) -> Value {
     match tool {
         "connect_to_server" => json!({"url": words}),
@@ -33,7 +33,7 @@ fn tester_arguments(tool: &str, words: &str) -> Value {
 }
 
 impl World {
-    /// The tools of both annexes that the table does not name.
+    /// Returns the tools of both endpoints that the table does not name.
     pub(super) async fn missing_tools(&self, table: &Table) -> String {
         let mut missing = String::new();
         let everything = self.callers.iter().find(|caller| caller.column == "all").unwrap();
@@ -91,7 +91,7 @@ impl World {
             ("search_tools", word) if word == "ok" => letters(Lens::Tools, &text),
             ("execute_program", word) if word == "ok" => {
                 let used = ["a", "r", "b", "l"].into_iter();
-                of(used.filter(|letter| text.contains(&format!("may use {letter}"))))
+                join_letters(used.filter(|letter| text.contains(&format!("may use {letter}"))))
             }
             _ if text.contains("[Tool not found]") => "404".to_owned(),
             (_, word) => word,

@@ -1,4 +1,4 @@
-//! The kinds of callers: one column of the matrix each.
+//! The kinds of callers. Each is a column of the matrix.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,12 +8,12 @@ use ring::signature::{Ed25519KeyPair, KeyPair};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// Which of the two yards a caller talks to. They differ in what they make of the scopes of a JWT.
+/// Which of the two yards a caller uses. They differ in how they map the scopes of a JWT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum YardKind {
     /// `[jwt.claims.scope]` maps `yard:observe` to `observe`.
     Mapped,
-    /// There is no `[jwt.claims]`.
+    /// No `[jwt.claims]`.
     Unmapped,
 }
 
@@ -23,11 +23,11 @@ pub(super) struct Caller {
     pub(super) column: &'static str,
     pub(super) token: Option<String>,
     pub(super) yard: YardKind,
-    /// The servers that exist for this caller, if its token has a list of servers or tools.
+    /// The servers visible to this caller, if its token restricts servers or tools.
     pub(super) servers: Option<&'static [&'static str]>,
 }
 
-/// Tokens of the configuration: the column, and the lines beside `name` and `sha256`.
+/// Configured tokens: the column, and the lines besides `name` and `sha256`.
 const TOKENS: [(&str, &str); 16] = [
     ("other", "permissions = [\"*\"]"),
     ("expired", "permissions = [\"*\"]\nexpires = \"2020-01-01T00:00:00Z\""),
@@ -47,17 +47,17 @@ const TOKENS: [(&str, &str); 16] = [
     ("srv+all", "servers = [\"a\"]\npermissions = [\"*\"]"),
 ];
 
-/// Scopes with the names of every permission of the yard, and of one that only a server asks for.
+/// Scopes named like every permission of the yard, and one that only a server requires.
 const EVERY_SCOPE: &str = "* observe manage spawn connect connect-inside admin";
 
-/// A caller whose calls the others may or may not see. It holds every permission.
+/// A caller whose calls others may or may not see. It has all permissions.
 pub(super) const OTHER: &str = "other";
 
 pub(super) fn secret(name: &str) -> String {
     format!("secret of {name}").replace(' ', "-")
 }
 
-/// The `[[tokens]]` of the configuration.
+/// Returns the `[[tokens]]` of the configuration.
 pub(super) fn configured() -> String {
     let entry = |(name, lines): (&str, &str)| {
         let digest = HEXLOWER.encode(&Sha256::digest(secret(name).as_bytes()));
@@ -66,12 +66,12 @@ pub(super) fn configured() -> String {
     TOKENS.map(entry).concat()
 }
 
-/// Every column, with JWTs of this issuer.
+/// Returns every column, with JWTs of this issuer.
 pub(super) fn all(issuer: &Issuer) -> Vec<Caller> {
     let caller = |column, token, yard| Caller { column, token, yard, servers: None };
     let mut callers = vec![
         caller("none", None, YardKind::Mapped),
-        caller("wrong", Some(secret("nobody")), YardKind::Mapped),
+        caller("wrong", Some(secret("unknown")), YardKind::Mapped),
     ];
     callers.extend(TOKENS.iter().filter(|(name, _)| *name != OTHER).map(|(name, lines)| Caller {
         servers: (lines.contains("servers =") || lines.contains("tools =")).then_some(&["a"][..]),
@@ -86,7 +86,7 @@ pub(super) fn all(issuer: &Issuer) -> Vec<Caller> {
     callers
 }
 
-/// An issuer of JWTs with one key.
+/// A JWT issuer with one key.
 pub(super) struct Issuer {
     key: Ed25519KeyPair,
 }

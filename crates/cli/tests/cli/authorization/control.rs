@@ -11,16 +11,16 @@ use super::callers::Caller;
 use super::table::Row;
 use super::yard::World;
 
-/// The open socket of each column; where there is none, the answer to the attempt.
+/// The open socket of each column, or the answer to the attempt to open it.
 #[derive(Default)]
 pub(super) struct Sockets(Mutex<HashMap<&'static str, Result<Socket, String>>>);
 
-/// Opens a socket and waits for the welcome; what the table says where there is none.
+/// Opens a socket and waits for the welcome. Returns the word of the table if it is refused.
 pub(super) async fn open(world: &World, caller: &Caller, proof: Proof<'_>) -> Result<Socket, String> {
     let address = &world.yard(caller.yard).server.address;
     let mut socket = Socket::open(address, proof, &[]).await.map_err(|status| status.to_string())?;
     if let Proof::Nothing = proof {
-        // Otherwise the token is waited for.
+        // Otherwise the server waits for the token.
         socket.send("hello", json!({})).await;
     }
     welcomed(&mut socket).await?;
@@ -33,7 +33,7 @@ async fn welcomed(socket: &mut Socket) -> Result<(), String> {
             assert_eq!(welcome["type"], "welcome", "{welcome}");
             Ok(())
         }
-        // The socket's own word for 401.
+        // The close code for 401.
         Err(4401) => Err("401".to_owned()),
         Err(code) => Err(code.to_string()),
     }
@@ -43,14 +43,14 @@ pub(super) fn header(caller: &Caller) -> Proof<'_> {
     caller.token.as_deref().map_or(Proof::Nothing, Proof::Header)
 }
 
-/// The members of a request, from what the table says about it.
-fn words(subtype: &str, said: &str) -> Value {
-    let first = said.split(' ').next().unwrap_or_default();
+/// Returns the members of a request, from its row of the table.
+fn request_members(subtype: &str, operand: &str) -> Value {
+    let first = operand.split(' ').next().unwrap_or_default();
     match subtype {
         "mcp_tools" | "mcp_prompts" if !first.is_empty() => json!({"server_name": first}),
         "mcp_tool" => json!({"tool": first}),
         "mcp_call" => json!({"tool": first, "arguments": {}}),
-        "mcp_read" => match said.split_once(" of ") {
+        "mcp_read" => match operand.split_once(" of ") {
             Some((uri, server)) => json!({"uri": uri, "server_name": server}),
             None => json!({"uri": first}),
         },
@@ -72,19 +72,19 @@ fn words(subtype: &str, said: &str) -> Value {
 
 impl World {
     pub(super) async fn control(&self, row: &Row, caller: &Caller) -> (String, String) {
-        let (subtype, said) = (row.verb(), row.rest());
+        let (subtype, operand) = (row.verb(), row.rest());
         if subtype == "hello" {
-            return (self.hello(said, caller).await, String::new());
+            return (self.hello(operand, caller).await, String::new());
         }
-        // Taken out while it is used, so that the others need not wait.
+        // The socket is removed while it is in use, so that other rows need not wait.
         let taken = self.sockets.0.lock().await.remove(caller.column);
         let mut socket = match taken {
             Some(socket) => socket,
             None => open(self, caller, header(caller)).await,
         };
         let answered = match &mut socket {
-            Ok(socket) => match socket.request(subtype, words(subtype, said)).await {
-                Ok(response) => self.seen(subtype, said, caller, &response),
+            Ok(socket) => match socket.request(subtype, request_members(subtype, operand)).await {
+                Ok(response) => self.seen(subtype, operand, caller, &response),
                 Err(code) => (of_code(&code), socket.text.clone()),
             },
             Err(word) => (word.clone(), String::new()),
@@ -93,10 +93,10 @@ impl World {
         answered
     }
 
-    fn seen(&self, subtype: &str, said: &str, caller: &Caller, response: &Value) -> (String, String) {
+    fn seen(&self, subtype: &str, operand: &str, caller: &Caller, response: &Value) -> (String, String) {
         let text = response.to_string();
         let part = |key: &str| response[key].to_string();
-        let word = match (subtype, said) {
+        let word = match (subtype, operand) {
             ("mcp_servers", _) => letters(Lens::Servers, &text),
             ("mcp_tools", _) => letters(Lens::Tools, &text),
             ("mcp_prompts", _) => letters(Lens::Prompts, &text),
@@ -110,9 +110,9 @@ impl World {
         (word, text)
     }
 
-    /// The three ways to show a token.
-    async fn hello(&self, way: &str, caller: &Caller) -> String {
-        let opened = match (way, &caller.token) {
+    /// Authenticates in one of the three supported ways.
+    async fn hello(&self, method: &str, caller: &Caller) -> String {
+        let opened = match (method, &caller.token) {
             ("by subprotocol", Some(token)) => open(self, caller, Proof::Subprotocol(token)).await,
             ("by message", Some(token)) => self.hello_by_message(caller, &json!({"token": token})).await,
             _ => open(self, caller, header(caller)).await,

@@ -1,8 +1,8 @@
-//! The routes of plain HTTP.
+//! The plain HTTP routes.
 
 use serde_json::json;
 
-use super::answer::{Lens, letters, of, of_status};
+use super::answer::{Lens, join_letters, letters, of_status};
 use super::callers::Caller;
 use super::table::Row;
 use super::yard::World;
@@ -39,19 +39,19 @@ impl World {
         (word, answer.text)
     }
 
-    /// Which executions of the other caller a text names.
+    /// Returns which executions of the other caller a text names.
     pub(super) fn executions(&self, caller: &Caller, text: &str) -> String {
         let ids = &self.yard(caller.yard).executions;
         let named = |name: &str| ids.get(name).is_some_and(|id| text.contains(id.as_str()));
         let both = |server: &&str| {
             let (done, running) = (named(&format!("done-{server}")), named(&format!("run-{server}")));
-            assert_eq!(done, running, "{}: {server} is shown by half: {text}", caller.column);
+            assert_eq!(done, running, "{}: {server} is only partly shown: {text}", caller.column);
             done
         };
-        of(["a", "b", "l"].into_iter().filter(both))
+        join_letters(["a", "b", "l"].into_iter().filter(both))
     }
 
-    /// Executes a tool, and then asks for that execution.
+    /// Executes a tool and then gets that execution.
     async fn own_execution(
         &self,
         method: &str,

@@ -16,7 +16,7 @@ use super::yard::World;
 #[derive(Default)]
 pub(super) struct Sessions(Mutex<HashMap<(&'static str, String), Initialized>>);
 
-/// The id of a session or, where there is none, the status of the answer to `initialize`.
+/// The id of a session, or the status of the refused `initialize`.
 type Initialized = Result<String, u16>;
 
 /// One client at one endpoint.
@@ -29,7 +29,7 @@ pub(super) struct McpClient {
 }
 
 impl McpClient {
-    /// A client of the modern era, which needs no handshake.
+    /// Creates a modern client, which needs no handshake.
     pub(super) fn modern(world: &World, caller: &Caller, endpoint: &str) -> Self {
         Self::new(world, caller, endpoint, Version::V2026_07_28)
     }
@@ -40,7 +40,7 @@ impl McpClient {
         Self { server, version, token: caller.token.clone(), session: None, checker }
     }
 
-    /// A client of the legacy era with its session, or the status of the refusal.
+    /// Creates a legacy client with its session. Returns the status if the session is refused.
     pub(super) async fn legacy(
         world: &World,
         sessions: &Sessions,
@@ -73,8 +73,8 @@ impl McpClient {
         self.session = Some(session.clone());
         let headers = self.headers("");
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string();
-        let told = self.server.send("POST", &headers, initialized.into_bytes(), Arc::clone(&self.checker));
-        assert_eq!(told.await.status, 202);
+        let reply = self.server.send("POST", &headers, initialized.into_bytes(), Arc::clone(&self.checker));
+        assert_eq!(reply.await.status, 202);
         Ok(session)
     }
 
@@ -110,12 +110,13 @@ impl McpClient {
         self.server.send("POST", &headers, body.into_bytes(), Arc::clone(&self.checker)).await
     }
 
-    /// The status of a request without a body: the standing stream of a session, or its end.
+    /// Returns the status of a request without a body: opening the standalone stream of a session,
+    /// or deleting the session.
     async fn bare(&self, method: &str) -> u16 {
         self.server.send(method, &self.headers(""), Vec::new(), Arc::clone(&self.checker)).await.status
     }
 
-    /// Asks, and waits for the answer; the status where there is none that is MCP.
+    /// Sends a request and waits for the answer. Returns the status if the answer is not MCP.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Result<Value, u16> {
         let reply = self.send(method, params).await;
         if reply.is_stream() {
@@ -136,7 +137,7 @@ impl McpClient {
     }
 }
 
-/// The params of a method, from what the table says about it.
+/// Returns the params of a method, from its row of the table.
 fn params(method: &str, words: &str) -> Value {
     let first = words.split(' ').next().unwrap_or_default();
     match method {
@@ -162,7 +163,7 @@ fn params(method: &str, words: &str) -> Value {
 }
 
 impl World {
-    /// A row of a section such as `mcp modern /mcp`.
+    /// Checks a row of a section such as `mcp modern /mcp`.
     pub(super) async fn mcp(&self, row: &Row, caller: &Caller) -> (String, String) {
         let mut section = row.section.split(' ').skip(1);
         let (era, endpoint) = (section.next().unwrap(), section.next().unwrap());
@@ -176,7 +177,7 @@ impl World {
             },
         };
         let answer = match (method, words) {
-            // Having a session is the answer.
+            // The session itself is the answer.
             ("initialize", "") => return ("ok".to_owned(), String::new()),
             ("subscriptions/listen", _) => return self.listen(&client).await,
             (method, "in a session of another") => {
@@ -209,7 +210,7 @@ impl World {
         };
         let word = of_message(&message);
         match lens.filter(|_| word == "ok") {
-            // One server by itself has its raw names.
+            // The endpoint of a single server uses raw names.
             Some(_) if endpoint.starts_with("/servers/") || endpoint == "/tester/mcp" => {
                 (counted(&message), text)
             }
@@ -218,7 +219,7 @@ impl World {
         }
     }
 
-    /// The id of a session of the other caller.
+    /// Returns the id of a session of the other caller.
     async fn other_session(&self, caller: &Caller, endpoint: &str) -> String {
         // One in each yard.
         let column = if caller.yard == YardKind::Mapped { OTHER } else { "other, unmapped" };
@@ -228,15 +229,18 @@ impl World {
         session.expect("the other caller has a session")
     }
 
-    /// The other caller's call of a tool that asks: what leads back to it.
+    /// Makes the other caller call a tool that asks. Returns the request state.
     async fn park(&self, yard: YardKind) -> String {
         let other = Caller { column: OTHER, token: Some(secret(OTHER)), yard, servers: None };
         let call = json!({"name": "mcp__a__ask", "arguments": {}});
-        let asked = McpClient::modern(self, &other, "/mcp").ask("tools/call", call).await.unwrap();
-        asked["result"]["requestState"].as_str().unwrap_or_else(|| panic!("no question: {asked}")).to_owned()
+        let question = McpClient::modern(self, &other, "/mcp").ask("tools/call", call).await.unwrap();
+        question["result"]["requestState"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no question: {question}"))
+            .to_owned()
     }
 
-    /// Nobody's attempt to answer for the other caller used the question up.
+    /// Checks that attempts of other callers to answer did not consume the question.
     pub(super) async fn answers_own_question(&self) {
         for yard in [YardKind::Mapped, YardKind::Unmapped] {
             let other = Caller { column: OTHER, token: Some(secret(OTHER)), yard, servers: None };
@@ -246,7 +250,7 @@ impl World {
         }
     }
 
-    /// Which resources the yard agrees to watch.
+    /// Returns which resources the yard agrees to watch.
     async fn listen(&self, client: &McpClient) -> (String, String) {
         let reply = client.send("subscriptions/listen", watched()).await;
         if reply.status != 200 {
@@ -257,7 +261,7 @@ impl World {
     }
 }
 
-/// The call of a tool that asks, again, with an answer.
+/// Returns the repeated call of a tool that asks, with an answer.
 fn answer_to(state: &str) -> Value {
     let answer = json!({"action": "accept", "content": {"name": "matrix"}});
     json!({
@@ -268,7 +272,7 @@ fn answer_to(state: &str) -> Value {
     })
 }
 
-/// All three notes, and the tools.
+/// Subscribes to all three notes and to the tools.
 pub(super) fn watched() -> Value {
     json!({"notifications": {
         "toolsListChanged": true,
@@ -276,7 +280,7 @@ pub(super) fn watched() -> Value {
     }})
 }
 
-/// How many things a list has, `-` for none.
+/// Returns how many items a list has, or `-` for none.
 fn counted(message: &Value) -> String {
     let lists = ["tools", "resources", "resourceTemplates", "prompts"];
     let count = lists.iter().find_map(|key| message["result"][key].as_array()).map_or(0, Vec::len);

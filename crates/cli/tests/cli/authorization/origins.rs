@@ -1,5 +1,5 @@
-//! Which pages may use this server, and under which names it answers: `Origin` and `Host`, for every class of routes,
-//! where a token is needed and where none is.
+//! Which pages may use this server, and under which names it answers: `Origin` and `Host`, for
+//! every class of routes, with and without authentication.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use super::table::{Row, Table};
 
 const ORIGINS: &str = include_str!("origins.txt");
 
-/// The class of a route, as the columns name it: `token:rest` is REST at a yard that wants a token, with a good one.
+/// The class of a route, as the columns name it: `token:rest` is REST at a yard that requires a
+/// token, with a valid one.
 async fn ask(server: &Server, token: Option<&str>, class: &str, host: &str, origin: Option<&str>) -> String {
     let (method, path) = match class {
         "health" => ("GET", "/health"),
@@ -20,7 +21,7 @@ async fn ask(server: &Server, token: Option<&str>, class: &str, host: &str, orig
         "mcp" => ("POST", "/mcp"),
         "socket" => ("GET", "/control"),
         "preflight" => ("OPTIONS", "/mcp/tools"),
-        other => panic!("there is no class {other}"),
+        other => panic!("unknown class {other}"),
     };
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"page","version":"1"}}}"#;
     let body = if class == "mcp" { body } else { "" };
@@ -83,7 +84,7 @@ async fn pages_and_host_names_are_let_in_as_the_table_says() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// One cell: `Origin` and `Host` as the row says, with the port of this server for `PORT`.
+/// Checks one cell: `Origin` and `Host` as in the row, with the port of this server for `PORT`.
 async fn observe(server: &Server, class: &str, row: &Row) -> String {
     let port = server.address.rsplit(':').next().unwrap_or_default();
     let operation = row.operation.replace("PORT", port);

@@ -15,19 +15,19 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// What comes first in the operation: a method, or the name of a request.
+    /// Returns the first word of the operation: a method, or the name of a request.
     pub(super) fn verb(&self) -> &'static str {
         self.operation.split(' ').next().unwrap_or_default()
     }
 
-    /// What comes after that.
+    /// Returns the rest of the operation.
     pub(super) fn rest(&self) -> &'static str {
         self.operation.split_once(' ').map(|(_, rest)| rest.trim()).unwrap_or_default()
     }
 }
 
 impl Table {
-    /// Reads the text; a line that does not fit fails the test.
+    /// Parses the text. An invalid line fails the test.
     pub(super) fn read(text: &'static str) -> Self {
         let mut table = Self { columns: Vec::new(), rows: Vec::new() };
         let mut section = "";
@@ -38,7 +38,7 @@ impl Table {
             }
             let (operation, cells) = line.split_once('|').unwrap_or_else(|| panic!("no cells: {line}"));
             let cells: Vec<&str> = cells.split_whitespace().collect();
-            // The names of the columns may be repeated for readers.
+            // The names of the columns may be repeated for readability.
             if table.columns.is_empty() || operation.trim() == "operation" {
                 assert!(table.columns.is_empty() || table.columns == cells, "other columns: {line}");
                 table.columns = cells;
@@ -50,21 +50,26 @@ impl Table {
         table
     }
 
-    /// Compares a row with what was observed; the differences in words, and the line as it would have to be.
+    /// Compares a row with the observed cells. Returns the differences and the line as it should
+    /// be.
     pub(super) fn compare(&self, row: &Row, observed: &[String]) -> Option<String> {
-        let mut told = String::new();
+        let mut differences = String::new();
         for ((column, expected), observed) in self.columns.iter().zip(&row.cells).zip(observed) {
             if expected != observed {
                 let (section, operation) = (row.section, row.operation);
-                writeln!(told, "[{section}] {operation}: {column} should be {expected}, was {observed}")
-                    .unwrap();
+                writeln!(
+                    differences,
+                    "[{section}] {operation}: {column} should be {expected}, was {observed}"
+                )
+                .unwrap();
             }
         }
-        (!told.is_empty()).then(|| told + "    observed: " + &write(row.operation, observed) + "\n")
+        (!differences.is_empty())
+            .then(|| differences + "    observed: " + &write(row.operation, observed) + "\n")
     }
 }
 
-/// One line of the file.
+/// Formats one line of the file.
 fn write(operation: &str, cells: &[String]) -> String {
     let mut line = format!("{operation:<44} |");
     for cell in cells {

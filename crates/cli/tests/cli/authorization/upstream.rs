@@ -1,4 +1,4 @@
-//! The servers behind the yard: each offers the same things under names of its own.
+//! The servers behind the yard. Each offers the same items under its own names.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use toolyard_serve::{
     bind,
 };
 
-/// A server in this process, for as long as this lives.
+/// A server in this process. It stops when this value is dropped.
 pub(super) struct Upstream {
     pub(super) url: String,
     _serving: AbortOnDropHandle<()>,
@@ -44,14 +44,14 @@ impl Upstream {
     }
 }
 
-/// What the tool `ask` asks for.
+/// The answer that the tool `ask` asks for.
 #[derive(Deserialize, JsonSchema)]
 struct Name {
-    #[allow(dead_code, reason = "nobody is greeted")]
+    #[allow(dead_code, reason = "only its schema is used")]
     name: String,
 }
 
-fn heard() -> Raw {
+fn fixed_result() -> Raw {
     from_text(r#"{"content":[{"type":"text","text":"heard"}]}"#.to_owned())
 }
 
@@ -61,18 +61,18 @@ fn offer(name: &'static str) -> NativeSource {
     NativeSource::new("upstream")
         .tool(Tool::raw("echo", |_: Raw, ctx: Context| async move {
             ctx.report(1, 2, "half way");
-            Ok(heard())
+            Ok(fixed_result())
         }))
-        .tool(Tool::raw("restricted", |_: Raw, _: Context| async { Ok(heard()) }))
+        .tool(Tool::raw("restricted", |_: Raw, _: Context| async { Ok(fixed_result()) }))
         .tool(Tool::raw("wait", |_: Raw, _: Context| std::future::pending()))
         .tool(Tool::raw("ask", |_: Raw, ctx: Context| async move {
             ctx.elicit::<Name>("name", "Who is it?").await?;
-            Ok(heard())
+            Ok(fixed_result())
         }))
         .tool(Tool::raw("touch", move |_: Raw, ctx: Context| {
             ctx.resource_updated(&touched);
-            ctx.native().add_tool(Tool::raw("later", |_: Raw, _: Context| async { Ok(heard()) }));
-            async { Ok(heard()) }
+            ctx.native().add_tool(Tool::raw("later", |_: Raw, _: Context| async { Ok(fixed_result()) }));
+            async { Ok(fixed_result()) }
         }))
         .resource(Resource::text(note, format!("note of {name}"), "words"))
         .template(

@@ -1,4 +1,5 @@
-//! Two running yards with everything that the matrix asks for, and what another caller did in them before.
+//! Two running yards with everything that the matrix needs, and the earlier activity of another
+//! caller.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use toolyard_testkit::harness::{Coming, Scratch, Server, within_timeout};
+use toolyard_testkit::harness::{PendingResponse, Scratch, Server, within_timeout};
 
 use super::super::openapi::{DOCUMENT, echo};
 use super::super::{SERVE, TOOLYARD};
 use super::callers::{self, Caller, Issuer, OTHER, YardKind, secret};
 use super::control::Sockets;
-use super::events::Heard;
+use super::events::Received;
 use super::mcp::Sessions;
 use super::upstream::Upstream;
 
@@ -25,22 +26,23 @@ pub(super) struct World {
     scratch: Scratch,
     pub(super) sessions: Sessions,
     pub(super) sockets: Sockets,
-    pub(super) heard: OnceCell<Heard>,
+    pub(super) heard: OnceCell<Received>,
 }
 
 /// One yard.
 pub(super) struct RunningYard {
     pub(super) server: Arc<Server>,
-    /// Executions of the other caller, by what the table calls them: `{done-a}`, `{run-b}`.
+    /// Executions of the other caller, by their name in the table: `{done-a}`, `{run-b}`.
     pub(super) executions: HashMap<String, String>,
-    /// What leads back to a call of the other caller that waits for an answer.
+    /// The request state of a call of the other caller that waits for an answer.
     pub(super) parked: OnceCell<String>,
-    /// They are cancelled when the connection ends.
-    running: Vec<Coming>,
+    /// These calls are canceled when the connection ends.
+    running: Vec<PendingResponse>,
 }
 
-/// The servers: `a` and `b` are open but for the tool `restricted`, everything of `l` needs `admin`, `o` is an OpenAPI
-/// document, `e` writes to standard error all the time, `x` and `y` have failed, and of these `y` needs `admin`.
+/// The servers: `a` and `b` are open except for the tool `restricted`, everything of `l` requires
+/// `admin`, `o` is an OpenAPI document, `e` constantly writes to standard error, `x` and `y` have
+/// failed, and `y` also requires `admin`.
 fn configuration(
     upstreams: &HashMap<&'static str, Upstream>,
     api: &str,
@@ -104,7 +106,7 @@ impl World {
         }
     }
 
-    /// An operation with what its placeholders stand for.
+    /// Returns an operation with its placeholders replaced.
     pub(super) fn fill(&self, operation: &str, yard: YardKind) -> String {
         let mut filled = operation.to_owned();
         for (name, id) in &self.yard(yard).executions {
@@ -137,7 +139,7 @@ impl RunningYard {
         yard
     }
 
-    /// The other caller executes a tool; the id of the execution.
+    /// Executes a tool as the other caller. Returns the id of the execution.
     pub(super) async fn execute(&self, tool: &str, params: Value) -> String {
         let token = format!("Bearer {}", secret(OTHER));
         let headers = [("authorization", token.as_str())];
@@ -147,7 +149,7 @@ impl RunningYard {
         answer.header("x-execution-id").unwrap().to_owned()
     }
 
-    /// The other caller begins an execution that does not end.
+    /// Starts an execution of the other caller that does not end.
     async fn wait(&mut self, name: &str) {
         let token = format!("Bearer {}", secret(OTHER));
         let headers = [
@@ -163,7 +165,7 @@ impl RunningYard {
     }
 }
 
-/// What the other caller reads.
+/// Reads a path as the other caller.
 pub(super) async fn get(server: &Arc<Server>, path: &str) -> Value {
     let token = format!("Bearer {}", secret(OTHER));
     server.request("GET", path, &[("authorization", &token)], b"").await.read_body().await.json()

@@ -1,4 +1,4 @@
-//! The examples of the document, over both transports and in both eras.
+//! The examples of the specification, over both transports and in both eras.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ fn document() -> Value {
     serde_json::from_str(include_str!("../../../../../tests/data/spec/inspect-tool.json")).unwrap()
 }
 
-/// What `json.dumps(result, indent=2)` gives, by Python itself.
+/// Returns the output of `json.dumps(result, indent=2)`, from Python itself.
 fn dumps(value: &Value) -> String {
     let script = "import json, sys; sys.stdout.write(json.dumps(json.load(sys.stdin), indent=2))";
     let mut python = Command::new("python3");
@@ -22,7 +22,7 @@ fn dumps(value: &Value) -> String {
     String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// The definition, the three answers of `inspect_tool` and both interaction patterns.
+/// Checks the definition, the three answers of `inspect_tool` and both interaction patterns.
 async fn as_the_document_says(client: &mut Client) {
     let document = document();
     let listed = client.ask("tools/list", "{}").await.answer;
@@ -34,29 +34,29 @@ async fn as_the_document_says(client: &mut Client) {
         texts.into_iter().map(ToOwned::to_owned).collect::<Vec<String>>()
     };
 
-    let found = inspected(client, "mcp__financial_data__query_financials").await;
-    assert_eq!(found[0], dumps(&document["found"]));
+    let lines = inspected(client, "mcp__financial_data__query_financials").await;
+    assert_eq!(lines[0], dumps(&document["found"]));
     assert_eq!(
-        found[1].lines().next().unwrap(),
+        lines[1].lines().next().unwrap(),
         "async def query_financials(ticker: str, statement: Literal[\"income\", \"balance\", \"cashflow\"], \
          period: Literal[\"annual\", \"quarter\"] | None = None, limit: int | None = None) -> list[dict]:"
     );
     let none = inspected(client, "mcp__doc_retrieval__search_docs").await;
     assert_eq!(none[0], dumps(&document["noSchema"]));
-    // A bare name that is unique is as good.
+    // A unique bare name works too.
     assert_eq!(inspected(client, "search_docs").await, none);
     let absent = &document["notFound"];
-    let told = inspected(client, absent["name"].as_str().unwrap()).await;
-    assert_eq!(told[0], absent["text"].as_str().unwrap());
+    let lines = inspected(client, absent["name"].as_str().unwrap()).await;
+    assert_eq!(lines[0], absent["text"].as_str().unwrap());
 
     let code = "quarters = await query_financials(ticker=\"AAPL\", statement=\"income\", period=\"quarter\", limit=2)\n\
                 for q in quarters:\n    print(q['revenue'])\n";
-    let said = "[Script executed successfully]\n170000000000\n165300000000";
-    assert_eq!(executed(client, code).await, (said.to_owned(), false));
+    let output = "[Script executed successfully]\n170000000000\n165300000000";
+    assert_eq!(executed(client, code).await, (output.to_owned(), false));
     let code = "r = await mcp__doc_retrieval__search_docs(query=\"leave\")\nprint(type(r), r[0].keys(), sep=\"\\n\")";
-    let said =
+    let output =
         "[Script executed successfully]\n<class 'list'>\ndict_keys(['title', 'content', 'score', 'doc_id'])";
-    assert_eq!(executed(client, code).await, (said.to_owned(), false));
+    assert_eq!(executed(client, code).await, (output.to_owned(), false));
 }
 
 #[tokio::test]
@@ -83,6 +83,6 @@ async fn names_that_are_not_there_have_close_ones_beside_the_text() {
         texts[0],
         "[Tool not found] 'mcp__financial_data__query_financial' is not available in execute_program"
     );
-    let close = "Close to it: mcp__financial_data__query_financials, ";
+    let close = "Similar names: mcp__financial_data__query_financials, ";
     assert!(texts[1].starts_with(close), "{}", texts[1]);
 }

@@ -1,4 +1,4 @@
-//! Where the three tools are, and where they are not; who may use which tools from within.
+//! Where the three tools are available, and who may use which tools from a program.
 
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ async fn over_stdio_they_may_stand_alone_or_beside_others() {
     let listed = names(&mut both).await;
     assert!(THREE.iter().all(|name| listed.contains(&(*name).to_owned())), "{listed:?}");
     assert!(listed.contains(&"mcp__financial_data__query_financials".to_owned()), "{listed:?}");
-    // Even where they stand beside each other, a program starts no program.
+    // Even if both kinds of tools are exposed, a program cannot start another program.
     let code = "try:\n    await call_tool('execute_program', {'code': 'print(1)'})\nexcept ToolError as error:\n    \
                 print(error.type, error)";
     let (text, failed) = executed(&mut both, code).await;
@@ -67,7 +67,7 @@ async fn where_they_are_switched_off_they_are_nowhere() {
     let (mut process, _stdin, _stdout) =
         Process::start(TOOLYARD, &["stdio", "--expose", "programs", "--config", &upstreams.config]);
     assert_eq!(process.exit().await, Some(2));
-    assert!(process.stderr().contains("programs.enabled = false"), "{}", process.stderr());
+    assert!(process.stderr().contains("programs are disabled in the configuration"), "{}", process.stderr());
 }
 
 #[tokio::test]
@@ -75,7 +75,7 @@ async fn where_there_is_no_python_the_answer_says_so_and_the_rest_works() {
     let upstreams = Upstreams::start("[programs]\npython = \"/nowhere/python3\"\n").await;
     let mut client = upstreams.exposing("programs", Version::V2025_11_25).await;
     let (text, failed) = executed(&mut client, "print(1)").await;
-    assert!(failed && text.starts_with("[Script not executed] Programs cannot be run here: "), "{text}");
+    assert!(failed && text.starts_with("[Script not executed] Programs are not available: "), "{text}");
     assert!(text.contains("/nowhere/python3") && text.contains("CPython 3.9 or newer"), "{text}");
     let found = client.call("search_tools", json!({"query": "documents"})).await.answer;
     assert!(found.content().contains("mcp__doc_retrieval__search_docs"), "{}", found.content());
@@ -111,18 +111,18 @@ async fn a_token_is_good_for_the_same_tools_from_within_and_every_call_is_audite
     );
     let absent = some.call("inspect_tool", json!({"tool_name": "query_financials"})).await.answer;
     assert!(absent.content().starts_with("[Tool not found]"), "{}", absent.content());
-    // Whoever is given servers is given no programs along with them.
+    // Access to servers does not include programs.
     let mut none = Client::join_as(&endpoint, version, Some("none-token-of-some-length".to_owned())).await;
     assert_eq!(names(&mut none).await, Vec::<String>::new());
 
     let text = std::fs::read_to_string(&audit).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<String> = lines
+    let records: Vec<String> = lines
         .iter()
         .map(|line| format!("{} {} {}", line["principal"], line["name"], line["madeBy"]).replace('"', ""))
         .collect();
     assert_eq!(
-        told,
+        records,
         [
             "some mcp__doc_retrieval__search_docs program",
             "some mcp__financial_data__query_financials program",

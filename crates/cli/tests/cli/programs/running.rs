@@ -1,4 +1,4 @@
-//! `toolyard run`, and what a program says while it runs.
+//! `toolyard run`, and the output of a running program.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use toolyard_testkit::harness::{Client, Process, Scratch, Signal, Version};
 
 use super::{TOOLYARD, Upstreams};
 
-/// Exit code, standard output and standard error.
+/// Returns exit code, standard output and standard error.
 fn run(arguments: &[&str], stdin: &str) -> (Option<i32>, String, String) {
     let mut command = Command::new(TOOLYARD);
     command.arg("run").args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -38,18 +38,19 @@ async fn a_script_runs_from_the_command_line() {
     let (code, out, err) =
         from_stdin("print('before', flush=True)\nwhile True: pass\n", &["--timeout", "500ms"]);
     assert_eq!((code, out.as_str()), (Some(7), "before\n"), "{err}");
-    assert!(err.contains("stopped after 0.5 s"), "{err}");
+    assert!(err.contains("exceeded its time limit of 0.5 s"), "{err}");
     let (code, out, _) = from_stdin("print('x')\n1/0\n", &["--json"]);
-    let told: Value = serde_json::from_str(&out).unwrap();
+    let result: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(
-        (code, &told["success"], &told["ended"], &told["output"]),
+        (code, &result["success"], &result["ended"], &result["output"]),
         (Some(5), &json!(false), &json!("raised"), &json!("x\n"))
     );
-    // People see what Python would show; with `--json` the value of the last expression is there.
+    // On a terminal, Python's own representation is shown. With `--json`, the result contains the
+    // value of the last expression.
     assert_eq!(from_stdin("1 + 1\n", &[]), (Some(0), String::new(), String::new()));
     let (code, out, _) = from_stdin("1 + 1\n", &["--json"]);
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((code, &told["output"], &told["value"]), (Some(0), &json!(""), &json!("2")));
+    let result: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &result["output"], &result["value"]), (Some(0), &json!(""), &json!("2")));
     assert_eq!(run(&["/nowhere/script.py"], "").0, Some(2));
     assert_eq!(from_stdin("print(1)", &["--timeout", "soon"]).0, Some(2));
 }
@@ -73,9 +74,9 @@ async fn a_call_that_was_not_awaited_is_told_on_standard_error() {
     let upstreams = Upstreams::start("").await;
     let config = ["-", "--config", upstreams.config.as_str()];
     let code = "search_docs(query='x')\nprint('done')\n";
-    let note = "[Not awaited] line 1: mcp__doc_retrieval__search_docs(...) was not called, because nobody awaited it; write `await` before it";
-    let told = (Some(0), "done\n".to_owned(), format!("{note}\n"));
-    assert_eq!(run(&config, code), told);
+    let note = "[Not awaited] line 1: mcp__doc_retrieval__search_docs(...) did not run because it was not awaited; write `await` before it";
+    let expected = (Some(0), "done\n".to_owned(), format!("{note}\n"));
+    assert_eq!(run(&config, code), expected);
     let (exit, out, err) = run(&[&config[..], &["--json"]].concat(), code);
     let json: Value = serde_json::from_str(&out).unwrap();
     let expected = json!({
@@ -90,7 +91,7 @@ fn a_server_that_is_not_there_has_its_own_exit_code() {
     let config = scratch.file("toolyard.toml", "[servers.gone]\ncommand = \"/nowhere/server\"\n");
     let (code, _, err) = run(&["-", "--config", &config], "print('fine without it')");
     assert_eq!(code, Some(0), "{err}");
-    assert!(err.contains("the tools of gone are missing"), "{err}");
+    assert!(err.contains("the tools of server `gone` are unavailable: "), "{err}");
 }
 
 #[tokio::test]

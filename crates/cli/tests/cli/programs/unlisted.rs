@@ -1,5 +1,5 @@
-//! Tools of an OpenAPI document that are on no list, because there are too many of them: searching finds them, and programs
-//! call them.
+//! Tools of an OpenAPI document that are not listed because there are too many: search finds them,
+//! and programs can call them.
 
 use serde_json::json;
 use toolyard_testkit::harness::{Client, Scratch, Server, Version};
@@ -21,8 +21,8 @@ async fn what_no_list_has_is_found_by_searching_and_called_by_programs() {
         assert_eq!(names(&mut whole).await, Vec::<String>::new());
         let mut client = Client::join(&server.with_path("/programs/mcp"), version).await;
         assert_eq!(names(&mut client).await, super::THREE);
-        let found = client.call("search_tools", json!({"query": "a pet"})).await.answer;
-        assert!(found.content().contains("mcp__pets__get_pet"), "{}", found.content());
+        let hits = client.call("search_tools", json!({"query": "a pet"})).await.answer;
+        assert!(hits.content().contains("mcp__pets__get_pet"), "{}", hits.content());
         let shown = client.call("inspect_tool", json!({"tool_name": "get_pet"})).await.answer;
         assert!(shown.content().contains("tags"), "{}", shown.content());
         let code = "print([tool['name'] for tool in await search_tools('pet')])\n\

@@ -1,4 +1,4 @@
-//! Arguments are checked against what the server advertises before they are sent.
+//! Arguments are validated against the advertised schemas before they are sent.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
@@ -26,7 +26,7 @@ async fn each_violation_is_named_with_its_pointer_and_the_schema_of_the_argument
     let listed_fail = listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "fail").unwrap();
     if listed_fail["input_schema"]["required"] == json!(["message"]) {
         let error = tester.fails("invalid_arguments", "call_tool", slip).await;
-        assert_eq!(error["suggestion"], "did you mean message instead of mesage?");
+        assert_eq!(error["suggestion"], "did you mean `message` instead of `mesage`?");
     }
 }
 
@@ -66,15 +66,15 @@ async fn names_that_are_almost_right_get_the_right_one() {
     tester.connect(&demo(&scratch)).await;
     let error =
         tester.fails("tool_not_found", "call_tool", json!({"name": "count_dow", "arguments": {}})).await;
-    assert_eq!(error["suggestion"], "did you mean count_down?");
+    assert_eq!(error["suggestion"], "did you mean `count_down`?");
     assert!(error["details"]["available"].as_array().unwrap().contains(&json!("count_down")));
     let error = tester.fails("prompt_not_found", "get_prompt", json!({"name": "explain_too"})).await;
-    assert_eq!(error["suggestion"], "did you mean explain_tool?");
+    assert_eq!(error["suggestion"], "did you mean `explain_tool`?");
     let listed = tester.uses("list_resources", json!({})).await;
     let uri = listed["resources"][0]["uri"].as_str().unwrap();
     let error =
         tester.fails("resource_not_found", "read_resource", json!({"uri": &uri[..uri.len() - 1]})).await;
-    assert_eq!(error["suggestion"], format!("did you mean {uri}?"));
+    assert_eq!(error["suggestion"], format!("did you mean `{uri}`?"));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Servers that break once they are connected to: the right error, in time, and the next connection works.
+//! Servers that break after connecting: the right error, in time, and the next connection works.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use toolyard_testkit::web::{Web, What};
 
 use super::{Tester, demo};
 
-/// Every tool that asks the server something, with arguments that fit `Kind::Pages`.
+/// Every tool that sends a request to the server, with arguments that are valid for `Kind::Pages`.
 fn asking() -> [(&'static str, Value); 6] {
     [
         ("list_tools", json!({})),
@@ -48,8 +48,8 @@ async fn whatever_happens_to_a_server_over_http_every_tool_says_it_in_time() {
         ),
         (
             "transport_error",
-            Web::answer("502 Bad Gateway", "", "nobody there"),
-            json!({"http_status": 502, "body": "nobody there"}),
+            Web::answer("502 Bad Gateway", "", "no backend"),
+            json!({"http_status": 502, "body": "no backend"}),
         ),
         ("transport_error", What::Says(half.to_owned()), json!({})),
         ("transport_error", What::Says(cut.to_owned()), json!({})),
@@ -60,10 +60,10 @@ async fn whatever_happens_to_a_server_over_http_every_tool_says_it_in_time() {
     for (kind, what, details) in cases {
         let web = Web::start(What::Server(address.clone())).await;
         tester.connect(&web.url()).await;
-        // What is known of the tools must not keep a call from being made.
+        // The known tools must not prevent the call.
         tester.uses("list_tools", json!({})).await;
         web.switch(what.clone());
-        // The connections that were open break off, which the tester notices a moment later.
+        // Open connections break, which the tester notices a moment later.
         tokio::time::sleep(Duration::from_millis(200)).await;
         for (tool, arguments) in asking() {
             let began = Instant::now();
@@ -98,7 +98,7 @@ async fn a_server_over_http_that_is_gone_is_not_connected_any_more_and_needs_no_
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_forgets_is_told_and_can_be_begun_anew() {
+async fn a_dropped_session_is_reported_and_can_be_reopened() {
     let server = start_in_process(Kind::ForgetsSession).await.unwrap();
     let mut tester = Tester::start().await;
     tester.connect(&server.url).await;
@@ -116,7 +116,7 @@ async fn a_session_that_the_server_forgets_is_told_and_can_be_begun_anew() {
 async fn a_process_that_dies_is_told_with_its_exit_code_and_last_words() {
     let scratch = Scratch::new();
     let demo = demo(&scratch);
-    // It lives as long as the file is not there, and then goes with a word.
+    // The server runs until the file exists, and then exits with a message.
     let goodbye = scratch.path("goodbye");
     let script = format!(
         "exec 3<&0\n{demo} <&3 & server=$!\nwhile [ ! -e '{0}' ]; do sleep 0.05; done\nkill -9 $server\necho farewell >&2\nexit 9\n",
@@ -168,7 +168,7 @@ async fn an_error_of_the_tool_and_one_of_the_server_are_execution_errors_with_ev
     assert!(answer["error"]["message"].as_str().unwrap().contains("on purpose"), "{answer:#}");
     assert_eq!(answer["tool_call"]["result"]["isError"], true);
     assert_eq!(answer["tool_call"]["execution"]["success"], false);
-    // A server without resources answers with an error of its own; that it has none is seen in its lists.
+    // A server without resources returns an error. Its lists show that it has none.
     tester.uses("disconnect", json!({})).await;
     let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     tester.connect(&server.url).await;

@@ -1,4 +1,4 @@
-//! What can be connected to, and what is said where it cannot.
+//! What the tester can connect to, and the errors where it cannot.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
@@ -64,7 +64,7 @@ async fn times_have_a_zone_and_statistics_count_what_happened() {
     assert_eq!(got["success"], true, "{got:#}");
     tester.fails("prompt_not_found", "get_prompt", json!({"name": "explain_tools"})).await;
     let status = tester.uses("get_connection_status", json!({})).await;
-    // What was refused before it was sent was not called; a tool that failed was.
+    // A call that was refused before it was sent does not count. A failed call does.
     let statistics = json!({
         "tools_called": 2, "resources_read": 1, "prompts_retrieved": 1, "protocol_violations": 0,
     });
@@ -86,7 +86,7 @@ async fn connecting_while_connected_is_refused_and_names_the_open_connection() {
     tester.calls("add", json!({"a": 1, "b": 2})).await;
 }
 
-/// Why a connection is not made: where, the words of the message and of the suggestion.
+/// An expected refusal: the target, and words of the message and of the suggestion.
 struct Refusal {
     url: String,
     message: &'static str,
@@ -128,28 +128,28 @@ async fn what_cannot_be_connected_to_is_named_with_a_way_out_and_the_next_one_wo
             "check the name and the port",
             none.clone(),
         ),
-        refusal(page.url(), "no MCP", "often /mcp", none.clone()),
+        refusal(page.url(), "does not speak MCP", "often /mcp", none.clone()),
         refusal(lost.url(), "404", "check the path", json!({"http_status": 404, "body": "no such page"})),
         refusal(moved.url(), "http://127.0.0.1:9/other", "redirects to", json!({"http_status": 302})),
         refusal(
             locked.url(),
-            "not authorised",
+            "requires authorization",
             "toolyard login",
             json!({"http_status": 401, "www_authenticate": "Bearer realm=\"x\""}),
         ),
         refusal(ill.url(), "500", "look at its log", json!({"http_status": 500, "body": "oh no"})),
         refusal(half.url(), "", "", none.clone()),
         refusal(garbage.url(), "", "", none.clone()),
-        refusal(silent.url(), "did not answer within 2 s", "listening", none.clone()),
+        refusal(silent.url(), "no response within 2 s", "listening", none.clone()),
         refusal(format!("https://{}/mcp", stranger.address), "certificate", "not trusted", none.clone()),
         refusal("ws://127.0.0.1/mcp", "ws", "http:// or https://", none.clone()),
         refusal("http://[broken", "address", "", none.clone()),
         refusal("", "nothing to connect to", "an address", none.clone()),
         refusal("'unclosed", "quote", "shell", none.clone()),
         refusal("no-such-program --flag", "\"no-such-program\" was not found", "PATH", none.clone()),
-        refusal("./no-such-file.py", "not found", "no such file", none.clone()),
-        refusal("knwon", "not found", "did you mean the configured server known?", none.clone()),
-        refusal("broken", "cannot be used", "mend the configuration", none.clone()),
+        refusal("./no-such-file.py", "not found", "check the path", none.clone()),
+        refusal("knwon", "not found", "did you mean the configured server `known`?", none.clone()),
+        refusal("broken", "cannot be used", "fix the configuration", none.clone()),
         refusal(
             "sh -c 'echo why >&2; exit 3'",
             "exited with code 3",
@@ -158,17 +158,17 @@ async fn what_cannot_be_connected_to_is_named_with_a_way_out_and_the_next_one_wo
         ),
         refusal(
             "sh -c 'while read line; do echo garbage; done'",
-            "did not answer within 2 s",
+            "no response within 2 s",
             "by hand",
             none.clone(),
         ),
         refusal(
             "sh -c 'while read line; do echo \"{\\\"jsonrpc\\\":\\\"2.0\\\",\\\"id\\\":99,\\\"result\\\":{}}\"; done'",
-            "did not answer within 2 s",
+            "no response within 2 s",
             "by hand",
             none.clone(),
         ),
-        refusal("sleep 60", "did not answer within 2 s", "by hand", none.clone()),
+        refusal("sleep 60", "no response within 2 s", "by hand", none.clone()),
         refusal("cat", "", "by hand", none.clone()),
         refusal("true", "exited with code 0", "by hand", json!({"exit_code": 0})),
     ];
@@ -180,11 +180,11 @@ async fn what_cannot_be_connected_to_is_named_with_a_way_out_and_the_next_one_wo
         let began = std::time::Instant::now();
         let error = tester.fails("connection_failed", "connect_to_server", json!({"url": case.url})).await;
         assert!(began.elapsed().as_secs() < 10, "{}: took {:?}", case.url, began.elapsed());
-        let said = |key: &str, words: &str| {
+        let assert_contains = |key: &str, words: &str| {
             assert!(error[key].as_str().unwrap_or_default().contains(words), "{}: {error:#}", case.url);
         };
-        said("message", case.message);
-        said("suggestion", case.suggestion);
+        assert_contains("message", case.message);
+        assert_contains("suggestion", case.suggestion);
         for (key, value) in case.details.as_object().unwrap() {
             assert_eq!(&error["details"][key], value, "{}: {error:#}", case.url);
         }

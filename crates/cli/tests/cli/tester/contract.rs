@@ -1,11 +1,12 @@
-//! What the tester advertises is what the document says, wherever it is served.
+//! The tester advertises exactly what the specification says, wherever it is served.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Server, Version};
 
 use super::{SERVE, TOOLYARD, Tester, document, needing_a_connection};
 
-/// The advertised tools in the document's words; the line about local servers is ours.
+/// Returns the advertised tools in the form of the specification. The line about local servers is
+/// an addition.
 fn expected() -> Vec<Value> {
     let document = document();
     let prefix = document["prefix"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Connecting, calling and disconnecting again and again leaves nothing behind.
+//! Repeated connecting, calling and disconnecting leaves nothing behind.
 
 use serde_json::json;
 use toolyard_testkit::harness::Scratch;
@@ -6,8 +6,8 @@ use toolyard_testkit::odd::{Kind, start_in_process};
 
 use super::{Tester, demo};
 
-/// The environment's number of rounds, or enough to see a leak.
-#[allow(clippy::disallowed_methods, reason = "a long run is asked for from outside")]
+/// Returns the number of rounds from the environment, or enough to see a leak.
+#[allow(clippy::disallowed_methods, reason = "the environment can request a long run")]
 fn rounds() -> usize {
     std::env::var("TOOLYARD_TESTER_ROUNDS").ok().and_then(|number| number.parse().ok()).unwrap_or(100)
 }
@@ -23,14 +23,14 @@ async fn many_rounds_leave_no_memory_and_no_descriptor_behind() {
     );
     let mut tester = Tester::start().await;
     let rounds = rounds();
-    // What is set up once is no leak.
+    // One-time allocations are not a leak.
     let settled = rounds / 5;
     let mut before = (0, 0);
     for round in 0..rounds {
-        // A process of its own takes a while to start, so most rounds go over HTTP.
+        // Starting a process takes a while, so most rounds go over HTTP.
         let (url, tool, arguments) = match round % 10 {
             0 => (&demo, "add", json!({"a": 1, "b": 2})),
-            odd if odd % 2 == 1 => (&legacy.url, "echo", json!({"n": round})),
+            number if number % 2 == 1 => (&legacy.url, "echo", json!({"n": round})),
             _ => (&modern.url, "echo", json!({"n": round})),
         };
         tester.connect(url).await;
@@ -49,7 +49,7 @@ async fn many_rounds_leave_no_memory_and_no_descriptor_behind() {
     assert!(after.1 <= before.1 + 4, "descriptors grew from {} to {}", before.1, after.1);
 }
 
-/// Megabytes and descriptors of the tester.
+/// Returns megabytes and descriptors of the tester.
 async fn measured(tester: &Tester) -> (u64, usize) {
     let process = tester.client.line().process().await;
     (process.megabytes(), process.descriptors())

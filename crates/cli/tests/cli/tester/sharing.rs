@@ -1,4 +1,4 @@
-//! Whose connection it is, and what happens when several things are done at once.
+//! Who owns a connection, and what happens when several requests arrive at the same time.
 
 use serde_json::json;
 use toolyard_testkit::harness::{Client, Scratch, Server, Version, within_timeout};
@@ -24,7 +24,7 @@ async fn over_http_every_session_has_its_own_connection_and_a_principal_without_
     ada.uses("disconnect", json!({})).await;
     bob.calls("add", json!({"a": 1, "b": 2})).await;
     ada.fails("not_connected", "list_tools", json!({})).await;
-    // The modern era has no sessions: all that this token's clients do is on one connection.
+    // The modern era has no sessions, so all clients with this token share one connection.
     let mut cyd = Tester::join(&server, Version::V2026_07_28).await;
     let mut dan = Tester::join(&server, Version::V2026_07_28).await;
     cyd.fails("not_connected", "list_tools", json!({})).await;
@@ -87,19 +87,16 @@ async fn of_two_connects_at_once_one_is_refused() {
     let mut tester = Tester::start().await;
     let mut first = tester.client.begin_call("connect_to_server", json!({"url": "sleep 60"})).await;
     let _second = tester.client.begin_call("connect_to_server", json!({"url": "sleep 60"})).await;
-    // Whichever comes second is refused at once, and the other one ends when its time is up.
-    let mut said = Vec::new();
+    // The second request is refused immediately, and the first ends at its time limit.
+    let mut messages = Vec::new();
     for _ in 0..2 {
         let answer = first.next().await.unwrap();
         let answer = tester.checked("connect_to_server", answer.result());
-        said.push(answer["error"]["message"].as_str().unwrap().to_owned());
+        messages.push(answer["error"]["message"].as_str().unwrap().to_owned());
     }
     assert_eq!(
-        said,
-        [
-            "a connection to sleep 60 is being made",
-            "cannot connect to sleep 60: it did not answer within 2 s"
-        ]
+        messages,
+        ["already connecting to sleep 60", "cannot connect to sleep 60: no response within 2 s"]
     );
 }
 
@@ -120,7 +117,7 @@ async fn disconnecting_ends_what_is_under_way() {
 }
 
 #[tokio::test]
-async fn progress_of_the_server_reaches_whoever_tests_it() {
+async fn progress_of_the_server_reaches_the_tester_client() {
     let scratch = Scratch::new();
     let mut tester = Tester::start().await;
     tester.connect(&demo(&scratch)).await;
@@ -129,11 +126,11 @@ async fn progress_of_the_server_reaches_whoever_tests_it() {
     let exchange = watched.finish().await;
     let progress = exchange.notifications("notifications/progress");
     assert!(progress.len() >= 3, "{progress:?}");
-    assert!(progress.iter().all(|said| said["progressToken"] == "mine"), "{progress:?}");
+    assert!(progress.iter().all(|params| params["progressToken"] == "mine"), "{progress:?}");
 }
 
 #[tokio::test]
-async fn questions_of_the_server_reach_whoever_tests_it() {
+async fn questions_of_the_server_reach_the_tester_client() {
     let scratch = Scratch::new();
     let mut tester = Tester::start().await;
     tester.connect(&demo(&scratch)).await;

@@ -1,4 +1,4 @@
-//! What a server says comes out as it went in.
+//! Everything that a server sends is returned unchanged.
 
 use serde_json::{Value, json};
 use toolyard_testkit::odd::{Kind, start_in_process};
@@ -13,7 +13,7 @@ async fn against(kind: Kind) -> (Tester, toolyard_testkit::odd::Nearby) {
     (tester, server)
 }
 
-/// An answer as it came over the wire, in which nothing was reordered or rounded by a reader.
+/// Returns an answer as it came over the wire, before a parser reorders or rounds anything.
 async fn text(tester: &mut Tester, tool: &str, arguments: Value) -> String {
     tester.client.call(tool, arguments).await.answer.text
 }
@@ -22,11 +22,11 @@ async fn text(tester: &mut Tester, tool: &str, arguments: Value) -> String {
 async fn unknown_keys_odd_order_and_large_numbers_survive() {
     let (mut tester, _server) = against(Kind::UnknownKeys).await;
     let listed = text(&mut tester, "list_tools", json!({})).await;
-    // Only the name of `input_schema` is the contract's.
-    let kept = ODD_DEFINITION.replacen("\"inputSchema\"", "\"input_schema\"", 1);
-    assert!(listed.contains(&kept), "{listed}");
+    // Only the name `input_schema` comes from the specification of the tester.
+    let expected = ODD_DEFINITION.replacen("\"inputSchema\"", "\"input_schema\"", 1);
+    assert!(listed.contains(&expected), "{listed}");
     let called = text(&mut tester, "call_tool", json!({"name": "odd", "arguments": {}})).await;
-    // A modern server adds what its era wants at the beginning.
+    // A modern server adds the fields of its era at the start.
     assert!(called.contains(ODD_RESULT.strip_prefix('{').unwrap()), "{called}");
     for tool in ["list_resources", "list_prompts"] {
         let listed = text(&mut tester, tool, json!({})).await;
@@ -126,7 +126,7 @@ async fn a_list_without_an_end_is_refused_with_the_name_of_the_limit() {
     assert_eq!(refused["success"], false);
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("limits.definition_bytes_per_source"), "{message}");
-    // The connection is as good as before.
+    // The connection still works.
     let answer = tester.uses("get_connection_status", json!({})).await;
     assert_eq!(answer["connected"], true, "{answer}");
 }

@@ -1,4 +1,4 @@
-//! What a server does against the rules of the protocol is named, where it happens and counted in the status.
+//! Protocol violations of a server are reported where they happen and counted in the status.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::Scratch;
@@ -7,7 +7,7 @@ use toolyard_testkit::web::{Web, What};
 
 use super::Tester;
 
-/// A server of the legacy era, in Python, that does what the name of the tool says.
+/// A legacy server in Python that does what the name of the tool says.
 const SERVER: &str = r#"
 import json, sys
 
@@ -93,7 +93,7 @@ for line in sys.stdin:
         say(json.dumps({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown method"}}))
 "#;
 
-/// A tester that is connected to the server in one of its modes.
+/// Starts a tester that is connected to the server in one of its modes.
 async fn against(mode: &str) -> (Tester, Scratch) {
     let scratch = Scratch::new();
     let mut tester = Tester::start().await;
@@ -111,7 +111,7 @@ fn notes(answer: &Value) -> Vec<String> {
     notes.iter().map(|note| note.as_str().unwrap().to_owned()).collect()
 }
 
-/// Whether one of the notes has these words.
+/// Whether one of the notes contains these words.
 fn noted(answer: &Value, words: &str) -> bool {
     notes(answer).iter().any(|note| note.contains(words))
 }
@@ -133,7 +133,7 @@ async fn a_result_that_is_not_an_object_is_a_transport_error() {
         assert_eq!(answer["tool_call"]["execution"]["success"], false);
         assert_eq!(violations(&mut tester).await, before + 1);
     }
-    // The connection is as good as before.
+    // The connection still works.
     assert_eq!(call(&mut tester, "fine").await["success"], true);
 }
 
@@ -174,7 +174,7 @@ async fn a_stray_line_on_standard_output_is_noted() {
     let (mut tester, _server) = against("").await;
     let answer = call(&mut tester, "stray_line").await;
     assert_eq!(answer["success"], true, "{answer:#}");
-    assert!(noted(&answer, "standard output must have JSON-RPC messages only"), "{answer:#}");
+    assert!(noted(&answer, "standard output must contain only JSON-RPC messages"), "{answer:#}");
     assert!(noted(&answer, "Starting up..."), "{answer:#}");
     let status = tester.uses("get_connection_status", json!({})).await;
     assert_eq!(status["statistics"]["protocol_violations"], 1);
@@ -184,7 +184,7 @@ async fn a_stray_line_on_standard_output_is_noted() {
 #[tokio::test]
 async fn wrong_ids_are_named_and_not_waited_for() {
     let (mut tester, _server) = against("").await;
-    for (name, words) in [("wrong_id", "which no request has"), ("text_id", "which no request has")] {
+    for (name, words) in [("wrong_id", "matches no request"), ("text_id", "matches no request")] {
         let answer = call(&mut tester, name).await;
         assert_eq!(answer["error"]["type"], "transport_error", "{name}: {answer:#}");
         let message = answer["error"]["message"].as_str().unwrap();
@@ -205,7 +205,7 @@ async fn bad_notifications_and_errors_are_noted() {
     let answer = call(&mut tester, "bad_notification").await;
     assert_eq!(answer["success"], true);
     assert!(
-        noted(&answer, "jsonrpc must be \"2.0\"") && noted(&answer, "params must be an object"),
+        noted(&answer, "`jsonrpc` must be \"2.0\"") && noted(&answer, "`params` must be an object"),
         "{answer:#}"
     );
     let answer = call(&mut tester, "bad_progress").await;
@@ -236,7 +236,7 @@ async fn violations_in_lists_are_named_as_in_calls() {
         assert!(noted(&answer, rule), "{rule}: {:#?}", notes(&answer));
     }
     assert_eq!(violations(&mut tester).await, rules.len() as u64, "{:#?}", notes(&answer));
-    // The same where it is called.
+    // The same when it is called.
     let answer = call(&mut tester, "uncompilable").await;
     let rule = "the input schema of uncompilable cannot be compiled, so nothing was checked";
     assert!(answer["success"] == true && noted(&answer, rule), "{answer:#}");
@@ -273,8 +273,8 @@ async fn what_is_no_message_is_noted_over_http_too() {
 async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
     let server = start_in_process(Kind::LegacyOnly).await.unwrap();
     let address = server.url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
-    // As the TypeScript SDK, the Python SDK and plain servers say it.
-    let said = [
+    // The responses of the TypeScript SDK, the Python SDK and plain servers.
+    let responses = [
         (
             "400 Bad Request",
             r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
@@ -286,7 +286,7 @@ async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
         ("400 Bad Request", "Invalid or missing session ID"),
         ("404 Not Found", ""),
     ];
-    for (status, body) in said {
+    for (status, body) in responses {
         let web = Web::start(What::Server(address.clone())).await;
         let mut tester = Tester::start().await;
         tester.connect(&web.url()).await;
@@ -295,7 +295,7 @@ async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
         let lost = async {
             loop {
                 let answer = call(&mut tester, "echo").await;
-                // The connection that was open breaks off first.
+                // The open connection breaks first.
                 if answer["error"]["message"].as_str().is_some_and(|message| message.contains("session")) {
                     return answer;
                 }
@@ -305,7 +305,7 @@ async fn a_lost_http_session_is_a_transport_error_with_its_connection() {
         assert_eq!(answer["error"]["type"], "transport_error", "{status} {body}: {answer:#}");
         assert_eq!(answer["connection"]["server_url"], web.url(), "{answer:#}");
         assert_eq!(tester.uses("get_connection_status", json!({})).await["connected"], false);
-        // Nothing keeps the next connection from being made.
+        // Nothing prevents the next connection.
         tester.connect(&server.url).await;
     }
 }
@@ -352,7 +352,7 @@ async fn only_calls_that_reached_the_server_are_counted() {
     toolyard_testkit::harness::within_timeout("the server to refuse", refused).await;
     let before = called(&mut tester).await;
     call(&mut tester, "echo").await;
-    assert_eq!(called(&mut tester).await, before, "a call that was refused at the door is counted");
+    assert_eq!(called(&mut tester).await, before, "a rejected call is counted");
     let (mut tester, _server) = against("").await;
     for name in ["fine", "null_result", "bad_error"] {
         call(&mut tester, name).await;
@@ -410,7 +410,7 @@ async fn a_listed_schema_comes_once_in_each_form_and_all_other_keys_byte_for_byt
     }
     let expected = toolyard_testkit::probe::ODD_DEFINITION.replacen("\"inputSchema\"", "\"input_schema\"", 1);
     assert!(listed.text.contains(&expected), "{}", listed.text);
-    // The text is the same once more, inside of a string.
+    // The text contains the same again, inside a string.
     let quoted = serde_json::to_string(&expected).unwrap();
     assert!(listed.text.contains(quoted.trim_matches('"')), "{}", listed.text);
     assert!(!listed.text.contains("inputSchema"), "{}", listed.text);

@@ -1,8 +1,8 @@
-//! What is not on a caller's list is not there: in lists, in calls, in suggestions.
+//! Entries outside a caller's allow list do not exist for it: in lists, calls and suggestions.
 
 use serde_json::json;
 
-use super::told;
+use super::parts;
 use crate::error::ErrorKind;
 use crate::fake::{
     ScriptedSource, prompts, request, resource_request, resources, templates, tool_request, tools, yard,
@@ -19,7 +19,7 @@ fn ada(sources: Option<&[&str]>, tools: Option<&[&str]>) -> Principal {
         .with_allow_list(AllowList { sources: list(sources), tools: list(tools) })
 }
 
-/// Two sources with a tool of one name, and one each of everything else.
+/// Two sources that share a tool name and have one entry of every other kind.
 fn two() -> std::sync::Arc<Yard> {
     let offer = |name: &str, own: &str| SourceOffer {
         resources: resources(&[&format!("{name}://fixed")]).resources,
@@ -48,7 +48,7 @@ async fn kind(yard: &Yard, principal: &Principal, request: CallRequest) -> Optio
 }
 
 #[tokio::test]
-async fn a_list_of_sources_leaves_everything_of_those_and_nothing_of_others() {
+async fn a_source_allow_list_allows_all_entries_of_those_sources_only() {
     let yard = two();
     let ada = ada(Some(&["g*"]), None);
     assert_eq!(
@@ -58,7 +58,7 @@ async fn a_list_of_sources_leaves_everything_of_those_and_nothing_of_others() {
     let prompt = |name: &str| request(CallTarget::Prompt { name: name.to_owned(), arguments: None });
     for (request, expect) in [
         (tool_request("mcp__git__query"), None),
-        // To Ada the name is unique.
+        // For Ada the name is unique.
         (tool_request("query"), None),
         (tool_request("browse"), Some(ErrorKind::UnknownTool)),
         (tool_request("mcp__web__query"), Some(ErrorKind::UnknownTool)),
@@ -79,7 +79,7 @@ async fn a_list_of_sources_leaves_everything_of_those_and_nothing_of_others() {
 }
 
 #[tokio::test]
-async fn a_list_of_tools_alone_gives_tools_and_nothing_else() {
+async fn a_tool_allow_list_alone_allows_only_tools() {
     let yard = two();
     assert_eq!(
         seen(&yard, &ada(None, Some(&["mcp__git__*", "*browse"]))).join(" "),
@@ -95,16 +95,16 @@ async fn a_list_of_tools_alone_gives_tools_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nobody_is_led_to_what_is_not_on_their_list() {
+async fn errors_do_not_reveal_entries_outside_the_allow_list() {
     let yard = two();
     let ada = ada(Some(&["git"]), None);
     for name in ["brwse", "browse", "mcp__web__browse"] {
         let error =
             yard.call(CallRequest { principal: ada.clone(), ..tool_request(name) }).await.unwrap_err();
-        assert_eq!(told(&error), (ErrorKind::UnknownTool, format!("unknown tool {name}").as_str(), None));
+        assert_eq!(parts(&error), (ErrorKind::UnknownTool, format!("unknown tool `{name}`").as_str(), None));
     }
     let error = yard.call(CallRequest { principal: ada, ..tool_request("comit") }).await.unwrap_err();
-    assert_eq!(error.suggestion(), Some("did you mean commit?"));
+    assert_eq!(error.suggestion(), Some("did you mean `commit`?"));
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_permission_that_is_missing_is_said_and_a_list_that_does_not_have_it_i
 }
 
 #[test]
-fn where_some_callers_are_given_less_no_list_is_the_same_for_everybody() {
+fn with_restricted_callers_every_list_is_private() {
     let yard = two();
     assert!(!yard.view(&Principal::owner()).is_private());
     assert!(yard.view(&ada(None, Some(&["x"]))).is_private());

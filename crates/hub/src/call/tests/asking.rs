@@ -1,4 +1,5 @@
-//! The way back while a call runs: questions, which hand back place and clock, and updates in their order.
+//! The channel to the caller: questions, which release permits and pause the deadline, and updates
+//! in order.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +34,7 @@ fn one_place() -> YardLimits {
     YardLimits { per_source: Some(1), ..YardLimits::default() }
 }
 
-/// A call with 30 seconds of time, and where its updates arrive.
+/// A call with a deadline of 30 seconds, and the receiver of its updates.
 fn asked(name: &str) -> (CallRequest, mpsc::Receiver<CallerUpdate>) {
     let (client, updates) = CallerChannel::new(able());
     let mut request = tool_request(name);
@@ -63,7 +64,7 @@ fn start(
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() {
+async fn an_open_question_pauses_the_deadline_and_releases_the_permit() {
     let asking = ScriptedSource::with_handler("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             let answers = call.client.ask(question()).await?;
@@ -88,7 +89,7 @@ async fn while_the_caller_thinks_the_clock_stands_still_and_the_place_is_free() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
+async fn after_an_unanswered_question_the_call_has_its_permit_again() {
     let asking = ScriptedSource::with_handler("s", tools(&["ask", "work"]), |call: SourceCall| async move {
         if call.target.name() == "ask" {
             let refused = call.client.ask(question()).await.unwrap_err();
@@ -110,14 +111,14 @@ async fn after_a_question_without_an_answer_the_call_has_its_place_again() {
         sleep(SECOND).await;
         way(ask, declined());
         call.await.unwrap().unwrap();
-        // Ten seconds until the other call leaves the place, then ten of its own.
+        // Ten seconds until the other call releases its permit, then ten of its own.
         assert_eq!(began.elapsed(), 20 * SECOND);
         other.await.unwrap().unwrap();
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_questions_at_once_do_not_wait_for_each_other() {
+async fn two_concurrent_questions_do_not_wait_for_each_other() {
     let asking = ScriptedSource::with_handler("s", tools(&["ask"]), |call: SourceCall| async move {
         let (first, second) = tokio::join!(call.client.ask(question()), call.client.ask(question()));
         first?;
@@ -209,7 +210,7 @@ fn line(level: LogLevel) -> LogLine {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_that_does_not_grow_and_lines_that_nobody_wants_are_not_sent() {
+async fn progress_that_does_not_increase_and_unrequested_log_lines_are_not_sent() {
     let source = ScriptedSource::with_handler("s", tools(&["work"]), |call: SourceCall| async move {
         for value in [1.0, 1.0, 0.5, f64::NAN, 2.0, f64::INFINITY] {
             call.client.report_progress(progress(value));

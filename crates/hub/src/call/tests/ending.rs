@@ -1,4 +1,5 @@
-//! How calls end: succeeded, late, cancelled, abandoned, crashed; and that watchers are told.
+//! How calls end: succeeded, timed out, canceled, abandoned, panicked; and which events are
+//! published.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::told;
+use super::parts;
 use crate::deadline::Deadline;
 use crate::error::{ErrorKind, HubError};
 use crate::events::YardEvent;
@@ -25,7 +26,7 @@ use crate::source::SourceCall;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A source that never answers; it hands out the cancel token of each call it was given.
+/// A source that never answers. It provides the cancellation token of each call.
 fn hanging() -> (Arc<ScriptedSource>, tokio::sync::mpsc::Receiver<CancellationToken>) {
     let (tokens, given) = tokio::sync::mpsc::channel(8);
     let source = ScriptedSource::with_handler("s", tools(&["hang"]), move |call: SourceCall| {
@@ -38,7 +39,7 @@ fn hanging() -> (Arc<ScriptedSource>, tokio::sync::mpsc::Receiver<CancellationTo
     (source, given)
 }
 
-/// What watchers saw, with the ids as numbers in the order in which they first appeared.
+/// The published events, with IDs replaced by numbers in order of first appearance.
 fn endings(events: &mut Receiver<Arc<YardEvent>>) -> Vec<String> {
     let mut seen = Vec::new();
     let mut ids = Vec::new();
@@ -52,7 +53,7 @@ fn endings(events: &mut Receiver<Arc<YardEvent>>) -> Vec<String> {
     while let Ok(event) = events.try_recv() {
         seen.push(match &*event {
             YardEvent::CallStarted(call) => {
-                let source = call.source.as_ref().map_or("nobody", SourceName::as_str);
+                let source = call.source.as_ref().map_or("unknown", SourceName::as_str);
                 let (kind, subject, principal) = (call.kind.as_str(), &call.subject, call.principal.id());
                 format!("{} started {kind} {subject} of {source} for {principal}", number(&call.id))
             }
@@ -70,14 +71,14 @@ fn endings(events: &mut Receiver<Arc<YardEvent>>) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_late_is_told_so_and_its_source_learns_it() {
+async fn a_call_that_times_out_is_canceled_at_its_source() {
     let (source, mut given) = hanging();
     let mut request = tool_request("hang");
     request.deadline = Deadline::after(3 * SECOND);
     let began = Instant::now();
     let error = yard(&[&source]).call(request).await.unwrap_err();
-    let advice = Some("allow it more time, or ask it for less");
-    assert_eq!(told(&error), (ErrorKind::TimedOut, "mcp__s__hang did not answer in time", advice));
+    let advice = Some("increase the timeout, or request less data");
+    assert_eq!(parts(&error), (ErrorKind::TimedOut, "`mcp__s__hang` did not answer in time", advice));
     assert_eq!(began.elapsed(), 3 * SECOND);
     assert!(given.recv().await.unwrap().is_cancelled());
 }
@@ -112,7 +113,7 @@ async fn cancelling_ends_the_call_and_tells_the_source() {
     assert!(!seen.is_cancelled());
     cancel.cancel();
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!(told(&error), (ErrorKind::Cancelled, "mcp__s__hang was cancelled", None));
+    assert_eq!(parts(&error), (ErrorKind::Cancelled, "`mcp__s__hang` was cancelled", None));
     assert!(seen.is_cancelled());
 }
 
@@ -146,24 +147,24 @@ async fn dropping_the_future_tells_the_source_and_the_watchers_but_not_the_calle
 
 #[tokio::test(start_paused = true)]
 async fn what_a_source_left_running_learns_that_the_call_is_over() {
-    let (told, learnt) = oneshot::channel();
-    let told = parking_lot::Mutex::new(Some(told));
+    let (sender, receiver) = oneshot::channel();
+    let sender = parking_lot::Mutex::new(Some(sender));
     let source = ScriptedSource::with_handler("s", tools(&["t"]), move |call: SourceCall| {
-        let told = told.lock().take().unwrap();
+        let sender = sender.lock().take().unwrap();
         async move {
             tokio::spawn(async move {
                 call.cancel.cancelled().await;
-                told.send(()).unwrap();
+                sender.send(()).unwrap();
             });
             Ok(done())
         }
     });
     yard(&[&source]).call(tool_request("t")).await.unwrap();
-    learnt.await.unwrap();
+    receiver.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_that_crashes_fails_its_call_and_nothing_else() {
+async fn a_source_that_panics_fails_only_its_call() {
     let late = ScriptedSource::with_handler("late", tools(&["t"]), |_| async { panic!("in the future") });
     let early =
         ScriptedSource::with_boxed_handler("early", tools(&["t"]), |_| panic!("before there is a future"));
@@ -172,7 +173,7 @@ async fn a_source_that_crashes_fails_its_call_and_nothing_else() {
     for name in ["mcp__late__t", "mcp__early__t"] {
         for _ in 0..20 {
             let error = yard.call(tool_request(name)).await.unwrap_err();
-            assert_eq!(told(&error), (ErrorKind::Bug, format!("{name} crashed").as_str(), None));
+            assert_eq!(parts(&error), (ErrorKind::Bug, format!("`{name}` crashed").as_str(), None));
         }
     }
     yard.call(tool_request("mcp__fine__t")).await.unwrap();
@@ -254,18 +255,18 @@ async fn refused_calls_begin_and_end_like_all_others() {
     assert_eq!(
         endings(&mut events),
         [
-            "1 started tool nothing of nobody for ada",
-            "1 ended Error(UnknownTool) after 0ns: unknown tool nothing",
+            "1 started tool nothing of unknown for ada",
+            "1 ended Error(UnknownTool) after 0ns: unknown tool `nothing`",
             "2 started tool mcp__s__locked of s for ada",
             "2 ended Error(Forbidden) after 0ns: mcp__s__locked needs the permission key",
             "3 started tool mcp__s__open of s for ada",
-            "3 ended Error(TooLarge) after 0ns: 31 bytes of arguments for mcp__s__open; 20 are allowed",
+            "3 ended Error(TooLarge) after 0ns: the arguments for `mcp__s__open` have 31 bytes, which exceeds the limit of 20 bytes",
             "4 started tool mcp__s__open of s for ada",
-            "4 ended Error(InvalidArguments) after 0ns: arguments of mcp__s__open must be an object",
+            "4 ended Error(InvalidArguments) after 0ns: arguments of `mcp__s__open` must be an object",
             "5 started tool mcp__s__open of s for ada",
-            "5 ended Error(RateLimited) after 0ns: more than 1 calls a second",
-            "6 started resource x://none of nobody for ada",
-            "6 ended Error(UnknownResource) after 0ns: unknown resource x://none",
+            "5 ended Error(RateLimited) after 0ns: exceeded the rate limit of 1 call per second",
+            "6 started resource x://none of unknown for ada",
+            "6 ended Error(UnknownResource) after 0ns: unknown resource `x://none`",
         ]
     );
 }

@@ -1,14 +1,14 @@
-//! The stages that need no source: permission, rate, payload and schema, and that they come in this order.
+//! The steps before the source is called: permission, rate, payload and schema, in this order.
 
 use serde_json::json;
 
-use super::told;
+use super::parts;
 use crate::error::ErrorKind;
 use crate::fake::{ScriptedSource, principal_with, tool, tool_request, tool_request_with, yard_with};
 use crate::limits::{RateLimit, YardLimits};
 use crate::source::SourceOffer;
 
-/// A source whose one tool needs two permissions and an integer.
+/// A source with one tool that requires two permissions and an integer.
 fn guarded() -> std::sync::Arc<ScriptedSource> {
     let mut offer = tool(&json!({
         "name": "drop",
@@ -51,7 +51,7 @@ async fn the_gates_come_in_order_permission_rate_payload_schema() {
     };
     let long = r#"{"n":"far too long for this yard"}"#;
     let all = &["read", "write"];
-    // A call that is forbidden uses up no rate.
+    // A forbidden call does not count against the rate.
     for _ in 0..5 {
         assert_eq!(kind(long, &[]).await, Some(ErrorKind::Forbidden));
     }
@@ -66,14 +66,18 @@ async fn the_gates_come_in_order_permission_rate_payload_schema() {
 async fn says_how_much_was_too_large_and_when_to_come_back() {
     let yard = yard_with(tight(), Vec::new(), &[&guarded()]);
     let error = yard.call(tool_request_with("drop", r#"{"n":1,"m":"0123456789"}"#)).await.unwrap_err();
-    let message = "24 bytes of arguments for mcp__db__drop; 20 are allowed";
-    assert_eq!(told(&error), (ErrorKind::TooLarge, message, None));
+    let message = "the arguments for `mcp__db__drop` have 24 bytes, which exceeds the limit of 20 bytes";
+    assert_eq!(parts(&error), (ErrorKind::TooLarge, message, None));
     yard.call(tool_request_with("drop", r#"{"n":1}"#)).await.unwrap();
     let error = yard.call(tool_request_with("drop", r#"{"n":1}"#)).await.unwrap_err();
     assert_eq!(
-        (told(&error), error.retry_after()),
+        (parts(&error), error.retry_after()),
         (
-            (ErrorKind::RateLimited, "more than 1 calls a second", Some("wait 1.0 s before the next call")),
+            (
+                ErrorKind::RateLimited,
+                "exceeded the rate limit of 1 call per second",
+                Some("wait 1.0 s before the next call")
+            ),
             Some(std::time::Duration::from_secs(1))
         )
     );
@@ -83,10 +87,10 @@ async fn says_how_much_was_too_large_and_when_to_come_back() {
 async fn says_what_the_schema_does_not_allow() {
     let yard = yard_with(YardLimits::default(), Vec::new(), &[&guarded()]);
     let error = yard.call(tool_request("drop")).await.unwrap_err();
-    let message = "invalid arguments for mcp__db__drop: n: is required";
-    assert_eq!(told(&error), (ErrorKind::InvalidArguments, message, None));
+    let message = "invalid arguments for `mcp__db__drop`: `n` is required";
+    assert_eq!(parts(&error), (ErrorKind::InvalidArguments, message, None));
     let deep = format!(r#"{{"n":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-    // Arguments come in as text that somebody parsed; nesting without end must not reach the stack.
+    // Arguments arrive as parsed text. Deep nesting must not overflow the stack.
     let error = yard.call(tool_request_with("drop", &deep)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArguments);
 }

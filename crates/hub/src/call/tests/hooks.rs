@@ -1,4 +1,4 @@
-//! The stages around the source: hooks, their order, and what they see.
+//! The steps around the source: hooks, their order, and what they see.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::yard::Yard;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Writes down what it sees, and does what it is told to before and after.
+/// A hook that logs what it sees and acts as instructed before and after the call.
 struct Spy {
     name: &'static str,
     log: Log,
@@ -59,7 +59,7 @@ fn spy(name: &'static str, log: &Log, before: fn() -> Result<HookDecision, HubEr
     Arc::new(Spy { name, log: Arc::clone(log), before, afterwards: Duration::ZERO })
 }
 
-/// A yard with one hook of its own and one tool with another. What the tool does is in its `do`.
+/// A yard with a hook and a tool with another hook. The `do` argument controls what the tool does.
 fn hooked(
     log: &Log,
     yard_hook: fn() -> Result<HookDecision, HubError>,
@@ -78,7 +78,7 @@ fn hooked(
                 match arguments.as_str() {
                     r#"{"do":"fail"}"# => Ok(Outcome::failure(raw(&json!("no")))),
                     r#"{"do":"error"}"# => Err(HubError::new(ErrorKind::ConnectionLost, "gone")),
-                    r#"{"do":"panic"}"# => panic!("as told"),
+                    r#"{"do":"panic"}"# => panic!("on purpose"),
                     r#"{"do":"hang"}"# => std::future::pending().await,
                     _ => Ok(done()),
                 }
@@ -171,7 +171,7 @@ async fn a_hook_that_crashes_fails_its_call_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_hangs_after_the_call_does_not_keep_the_answer_for_ever() {
+async fn a_hook_that_hangs_after_the_call_does_not_block_the_result() {
     let log = Log::default();
     let hanging = Spy { name: "slow", log, before: go, afterwards: Duration::from_secs(3600) };
     let source = ScriptedSource::with_handler("s", crate::fake::tools(&["t"]), |_| async { Ok(done()) });
@@ -217,13 +217,15 @@ async fn what_a_hook_makes_of_the_arguments_is_checked_like_what_callers_send() 
         yard_with(limits, vec![spy("yard", &Log::default(), hook)], &[&source])
     };
     let error = yard(|| change(r#"{"n":"x"}"#)).call(tool_request_with("t", "{}")).await.unwrap_err();
-    let message =
-        "a hook changed the arguments: invalid arguments for mcp__s__t: n: \"x\" is not of type \"integer\"";
+    let message = "a hook changed the arguments: invalid arguments for `mcp__s__t`: `n`: \"x\" is not of type \"integer\"";
     assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidArguments, message));
     assert_eq!(error.details().unwrap()["field"], "n");
     let long = || change(&format!("{{\"text\":\"{}\"}}", "x".repeat(40)));
     let error = yard(long).call(tool_request_with("t", "{}")).await.unwrap_err();
-    assert_eq!(error.message(), "a hook made 51 bytes of arguments for mcp__s__t; 40 are allowed");
+    assert_eq!(
+        error.message(),
+        "a hook changed the arguments for `mcp__s__t` to 51 bytes, which exceeds the limit of 40 bytes"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
-//! Limits of callers, sources and tools beside those of the yard: the tightest holds, and what is refused never
-//! reaches the source.
+//! Limits of callers, sources and tools in addition to those of the yard: the tightest applies, and
+//! refused calls never reach the source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::yard::Yard;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A source whose calls take ten seconds, and how many have reached it.
+/// A source whose calls take ten seconds, and a counter of the calls that reached it.
 fn slow(limits: YardLimits) -> (Arc<Yard>, Arc<AtomicUsize>) {
     let reached = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&reached);
@@ -74,7 +74,10 @@ async fn the_smallest_payload_of_all_that_apply_holds() {
     let (yard, reached) = slow(of_tool("mcp__s__w*", size(10)));
     let arguments = r#"{"text":"0123456789"}"#;
     let error = yard.call(tool_request_with("work", arguments)).await.unwrap_err();
-    assert_eq!(error.message(), "21 bytes of arguments for mcp__s__work; 10 are allowed");
+    assert_eq!(
+        error.message(),
+        "the arguments for `mcp__s__work` have 21 bytes, which exceeds the limit of 10 bytes"
+    );
     yard.call(tool_request_with("other", arguments)).await.unwrap();
     let (caller, limits) = (bounded("ada", size(5)), of_source(size(10)));
     yard.set_limits(limits);
@@ -82,11 +85,14 @@ async fn the_smallest_payload_of_all_that_apply_holds() {
         .call(CallRequest { principal: caller, ..tool_request_with("other", arguments) })
         .await
         .unwrap_err();
-    assert_eq!(error.message(), "21 bytes of arguments for mcp__s__other; 5 are allowed");
+    assert_eq!(
+        error.message(),
+        "the arguments for `mcp__s__other` have 21 bytes, which exceeds the limit of 5 bytes"
+    );
     assert_eq!(reached.load(Ordering::SeqCst), 1);
 }
 
-/// How many of these calls reach the source at once.
+/// Returns how many of these calls reach the source concurrently.
 async fn at_once(limits: YardLimits, calls: Vec<CallRequest>) -> usize {
     let (yard, reached) = slow(limits);
     let calls: Vec<_> = calls
@@ -103,14 +109,14 @@ async fn at_once(limits: YardLimits, calls: Vec<CallRequest>) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() {
+async fn concurrency_is_limited_per_caller_source_and_tool() {
     let most = |calls| ScopedLimits { calls: Some(calls), ..ScopedLimits::default() };
     let ada = bounded("ada", most(2));
     let many = |name: &str| (0..30).map(|_| tool_request(name)).collect::<Vec<_>>();
     assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("work")).await, 3);
     assert_eq!(at_once(of_tool("mcp__s__work", most(3)), many("other")).await, 10);
     assert_eq!(at_once(of_source(most(4)), many("work")).await, 4);
-    // A source's own number stands in for the one that every source has.
+    // The limit of a source replaces the general limit per source.
     assert_eq!(at_once(of_source(most(12)), many("work")).await, 12);
     let adas = (0..30).map(|_| by(&ada, "work")).collect();
     assert_eq!(at_once(YardLimits::default(), adas).await, 2);
@@ -119,7 +125,7 @@ async fn so_many_calls_of_a_caller_a_source_or_a_tool_run_at_once_and_no_more() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_program_do_not_wait_for_a_place_of_the_caller_who_runs_it() {
+async fn calls_of_a_program_do_not_wait_for_permits_of_its_caller() {
     let one = bounded("ada", ScopedLimits { calls: Some(1), ..ScopedLimits::default() });
     let context = CallContext { origin: CallOrigin::Program, ..CallContext::default() };
     let inner = CallRequest { context, ..by(&one, "work") };
@@ -127,7 +133,7 @@ async fn calls_of_a_program_do_not_wait_for_a_place_of_the_caller_who_runs_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_a_place_of_their_own_keeps_none_of_the_source() {
+async fn a_call_waiting_for_a_caller_permit_holds_no_source_permit() {
     let limits = YardLimits { per_source: Some(2), ..YardLimits::default() };
     let ada = bounded("ada", ScopedLimits { calls: Some(1), ..ScopedLimits::default() });
     let bob = principal_with(&[]);
@@ -159,7 +165,7 @@ async fn rates_of_a_source_and_of_a_tool_are_for_all_callers_and_those_of_a_call
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_principal_has_2000_calls_at_once_and_50_a_second_by_default() {
+async fn by_default_a_principal_has_a_burst_of_2000_and_50_calls_per_second() {
     let source = ScriptedSource::with_handler("s", tools(&["work"]), |_| async { Ok(done()) });
     let yard = yard_with(YardLimits::default(), Vec::new(), &[&source]);
     let (ada, bob) = (bounded("ada", ScopedLimits::default()), bounded("bob", ScopedLimits::default()));

@@ -1,10 +1,10 @@
-//! The first stage: from the caller's names to a source's own.
+//! The first step: from the caller's names to the names of the source.
 
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::told;
+use super::parts;
 use crate::error::ErrorKind;
 use crate::fake::{
     ScriptedSource, principal_with, prompts, request, resource, resource_request, resources, source_context,
@@ -21,11 +21,14 @@ use crate::status::{SourceState, SourceStatus};
 async fn an_unknown_tool_is_refused_with_the_nearest_name() {
     let yard = yard(&[&ScriptedSource::echo("db", tools(&["query", "insert"]))]);
     let error = yard.call(tool_request("qeury")).await.unwrap_err();
-    assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool qeury", Some("did you mean query?")));
+    assert_eq!(
+        parts(&error),
+        (ErrorKind::UnknownTool, "unknown tool `qeury`", Some("did you mean `query`?"))
+    );
     let error = yard.call(tool_request("mcp__bd__query")).await.unwrap_err();
-    assert_eq!(error.suggestion(), Some("did you mean mcp__db__query?"));
+    assert_eq!(error.suggestion(), Some("did you mean `mcp__db__query`?"));
     let error = yard.call(tool_request("zzz")).await.unwrap_err();
-    assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool zzz", None));
+    assert_eq!(parts(&error), (ErrorKind::UnknownTool, "unknown tool `zzz`", None));
 }
 
 #[tokio::test]
@@ -36,14 +39,14 @@ async fn a_bare_name_works_where_it_is_unique_and_names_all_where_it_is_not() {
     let outcome = yard.call(tool_request("only_here")).await.unwrap();
     assert_eq!(outcome.body.get(), r#""Tool { name: \"only_here\", arguments: RawValue({}) }""#);
     let error = yard.call(tool_request("query")).await.unwrap_err();
-    let choice = Some("say one of mcp__a__query, mcp__b__query");
-    assert_eq!(told(&error), (ErrorKind::UnknownTool, "query stands for several", choice));
+    let choice = Some("use one of mcp__a__query, mcp__b__query");
+    assert_eq!(parts(&error), (ErrorKind::UnknownTool, "`query` is ambiguous", choice));
     let outcome = yard.call(tool_request("mcp__b__query")).await.unwrap();
     assert_eq!(outcome.body.get(), r#""Tool { name: \"query\", arguments: RawValue({}) }""#);
 }
 
 #[tokio::test]
-async fn nobody_is_told_a_name_that_they_may_not_see() {
+async fn errors_do_not_reveal_names_that_the_caller_may_not_see() {
     let secret = |name: &str| {
         let mut offer = tool(&json!({"name": name, "inputSchema": {"type": "object"}}));
         offer.permissions = vec!["secret".to_owned()];
@@ -61,24 +64,24 @@ async fn nobody_is_told_a_name_that_they_may_not_see() {
         yard.call(request)
     };
     assert_eq!(
-        told(&as_ada("lanuch").await.unwrap_err()),
-        (ErrorKind::UnknownTool, "unknown tool lanuch", None)
+        parts(&as_ada("lanuch").await.unwrap_err()),
+        (ErrorKind::UnknownTool, "unknown tool `lanuch`", None)
     );
-    // To Ada, `query` is unique.
+    // For Ada, `query` is unique.
     as_ada("query").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
+async fn a_source_that_has_not_listed_its_entries_is_reported_with_its_state() {
     let down = ScriptedSource::echo("git", SourceOffer::default());
     let reason = Some("no such command".to_owned());
     down.set_status(SourceStatus { reason, ..SourceStatus::new(SourceState::Failed, true) });
     let yard = yard(&[&down, &ScriptedSource::echo("git__hub", tools(&["query"]))]);
     let failed = (ErrorKind::CannotConnect, "git is failed: no such command", None);
-    assert_eq!(told(&yard.call(tool_request("mcp__git__commit")).await.unwrap_err()), failed);
+    assert_eq!(parts(&yard.call(tool_request("mcp__git__commit")).await.unwrap_err()), failed);
     let mut alone = tool_request("commit");
     alone.context = source_context("git");
-    assert_eq!(told(&yard.call(alone).await.unwrap_err()), failed);
+    assert_eq!(parts(&yard.call(alone).await.unwrap_err()), failed);
     let error = yard.call(tool_request("mcp__git__hub__quiry")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownTool, "the longer prefix counts");
     let mut stranger = tool_request("mcp__git__commit");
@@ -86,14 +89,14 @@ async fn a_source_that_has_not_told_what_it_offers_is_named_with_its_state() {
     stranger.principal = Principal::new("ada", Permissions::All).with_allow_list(allowed);
     assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     for (state, suggestion) in [
-        (SourceState::Starting, "try again in a while"),
-        (SourceState::Retrying, "try again in a while"),
+        (SourceState::Starting, "try again later"),
+        (SourceState::Retrying, "try again later"),
         (SourceState::Disabled, "enable it in the configuration"),
     ] {
         down.set_status(SourceStatus::new(state, false));
         let message = format!("git is {}", state.label());
         let error = yard.call(tool_request("mcp__git__commit")).await.unwrap_err();
-        assert_eq!(told(&error), (ErrorKind::CannotConnect, message.as_str(), Some(suggestion)));
+        assert_eq!(parts(&error), (ErrorKind::CannotConnect, message.as_str(), Some(suggestion)));
     }
     down.set_offer(tools(&["commit"]));
     assert_eq!(yard.call(tool_request("mcp__git__comit")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
@@ -113,7 +116,7 @@ async fn where_one_source_is_served_alone_its_raw_names_count_and_no_others() {
     };
     alone(tool_request("query")).await.unwrap();
     let error = alone(tool_request("mcp__b__query")).await.unwrap_err();
-    assert_eq!(told(&error), (ErrorKind::UnknownTool, "unknown tool mcp__b__query", None));
+    assert_eq!(parts(&error), (ErrorKind::UnknownTool, "unknown tool `mcp__b__query`", None));
     assert_eq!(alone(tool_request("mine")).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     alone(resource_request("b://1")).await.unwrap();
 }
@@ -137,7 +140,7 @@ async fn where_one_source_is_served_alone_no_resource_of_another_can_be_read() {
         "{started:?}"
     );
     let error = from("x://a", "b").await.unwrap_err();
-    assert_eq!(told(&error), (ErrorKind::UnknownResource, "unknown resource x://a", None));
+    assert_eq!(parts(&error), (ErrorKind::UnknownResource, "unknown resource `x://a`", None));
     assert_eq!(error.details(), Some(&json!({"uri": "x://a"})));
 }
 
@@ -171,7 +174,10 @@ async fn resources_prompts_and_completions_find_their_source() {
     );
     let missing = CallTarget::Prompt { name: "gret".to_owned(), arguments: None };
     let error = yard.call(request(missing)).await.unwrap_err();
-    assert_eq!(told(&error), (ErrorKind::UnknownPrompt, "unknown prompt gret", Some("did you mean greet?")));
+    assert_eq!(
+        parts(&error),
+        (ErrorKind::UnknownPrompt, "unknown prompt `gret`", Some("did you mean `greet`?"))
+    );
 }
 
 #[tokio::test]
@@ -183,9 +189,9 @@ async fn hostile_names_cost_little_and_are_not_repeated_whole() {
     let yard = yard(&[&ScriptedSource::echo("many", tools(&names))]);
     let began = Instant::now();
     let error = yard.call(tool_request(&"x".repeat(999_999))).await.unwrap_err();
-    assert_eq!(error.message(), format!("unknown tool {}…", "x".repeat(200)));
+    assert_eq!(error.message(), format!("unknown tool `{}…`", "x".repeat(200)));
     let error = yard.call(tool_request("tool_numbr_77")).await.unwrap_err();
-    assert_eq!(error.suggestion(), Some("did you mean tool_number_77?"));
+    assert_eq!(error.suggestion(), Some("did you mean `tool_number_77`?"));
     let error = yard.call(resource_request(&"x://".repeat(100_000))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownResource);
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
@@ -196,7 +202,7 @@ async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
     let apart = ScriptedSource::unprefixed("apart", tools(&["search", "run"]));
     let yard = yard(&[&apart, &ScriptedSource::echo("docs", tools(&["search", "read"]))]);
     let sources = || vec![SourceName::new("apart")].into();
-    let told = async |reach: &YardScope, name: &str| {
+    let answer_for = async |reach: &YardScope, name: &str| {
         let context = CallContext { scope: reach.clone(), ..CallContext::default() };
         let request = crate::request::CallRequest { context, ..tool_request(name) };
         yard.call(request)
@@ -206,13 +212,16 @@ async fn a_front_that_shows_a_part_of_the_yard_leads_nowhere_else() {
     };
     let (done, search) = (r#""done""#, r#""Tool { name: \"search\", arguments: RawValue({}) }""#);
     let (all, rest, part) = (YardScope::All, YardScope::Without(sources()), YardScope::Only(sources()));
-    // The plain name is the name of the one tool and the bare name of the other.
-    assert_eq!(told(&all, "search").await.as_deref(), Ok(done));
-    assert_eq!(told(&rest, "search").await.as_deref(), Ok(search));
-    assert_eq!(told(&part, "search").await.as_deref(), Ok(done));
-    assert_eq!(told(&rest, "run").await, Err("unknown tool run".to_owned()));
-    assert_eq!(told(&part, "raed").await, Err("unknown tool raed".to_owned()));
-    assert_eq!(told(&rest, "raed").await, Err("unknown tool raed; did you mean read?".to_owned()));
+    // The plain name is the full name of one tool and the bare name of the other.
+    assert_eq!(answer_for(&all, "search").await.as_deref(), Ok(done));
+    assert_eq!(answer_for(&rest, "search").await.as_deref(), Ok(search));
+    assert_eq!(answer_for(&part, "search").await.as_deref(), Ok(done));
+    assert_eq!(answer_for(&rest, "run").await, Err("unknown tool `run`".to_owned()));
+    assert_eq!(answer_for(&part, "raed").await, Err("unknown tool `raed`".to_owned()));
+    assert_eq!(
+        answer_for(&rest, "raed").await,
+        Err("unknown tool `raed`\nhint: did you mean `read`?".to_owned())
+    );
     let listed = |reach: YardScope| {
         let view = yard.view(&Principal::owner()).with_scope(reach);
         view.tools().map(|tool| tool.full_name.to_string()).collect::<Vec<_>>()

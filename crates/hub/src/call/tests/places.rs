@@ -1,4 +1,4 @@
-//! The stage where calls of one source wait for a place.
+//! The step in which calls of one source wait for a permit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::yard::Yard;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A source whose calls take ten seconds, and how many of them run.
+/// A source whose calls take ten seconds, and a counter of the running calls.
 fn slow(name: &str) -> (Arc<ScriptedSource>, Arc<AtomicUsize>) {
     let running = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&running);
@@ -56,7 +56,7 @@ async fn the_eleventh_call_of_a_source_waits_and_another_source_does_not_notice(
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_a_place_counts_against_the_deadline() {
+async fn waiting_for_a_permit_counts_against_the_deadline() {
     let (busy, running) = slow("busy");
     let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
     let first = start(&yard, "work");
@@ -69,7 +69,7 @@ async fn waiting_for_a_place_counts_against_the_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_given_up_leaves_its_place() {
+async fn an_abandoned_call_releases_its_permit() {
     let (busy, _) = slow("busy");
     let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&busy]);
     let first = start(&yard, "work");
@@ -81,7 +81,7 @@ async fn a_call_that_is_given_up_leaves_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_of_a_replaced_source_take_no_places_of_the_new_one() {
+async fn calls_of_a_replaced_source_hold_no_permits_of_the_new_one() {
     let ((old, _), (new, _)) = (slow("busy"), slow("busy"));
     let yard = yard_with(YardLimits { per_source: Some(1), ..YardLimits::default() }, Vec::new(), &[&old]);
     let hanging = start(&yard, "work");

@@ -1,4 +1,4 @@
-//! Results beside the output schemas of their tools: off, warned about, enforced.
+//! Result checks against output schemas: off, warn, enforce.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::result_check::{ResultCheck, ResultChecks};
 use crate::source::{SourceCall, SourceOffer};
 use crate::yard::Yard;
 
-/// A source whose tool answers with its own arguments, as a result, and promises a number.
+/// A source whose tool returns its arguments as the result and declares a number in its output
+/// schema.
 fn promising(checks: ResultChecks) -> Arc<Yard> {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let promise = tool(&json!({"name": "count", "inputSchema": {"type": "object"}, "outputSchema": schema}));
@@ -39,7 +40,7 @@ fn everywhere(usual: ResultCheck) -> ResultChecks {
     ResultChecks { default: usual, ..ResultChecks::default() }
 }
 
-/// What came back, what the front was told, and what watchers were.
+/// The outcome, the violations reported to the front, and the published events.
 async fn run(
     yard: &Yard,
     name: &str,
@@ -71,10 +72,10 @@ async fn a_result_that_breaks_the_promise_is_warned_about_and_goes_out_as_it_is(
     let wrong = json!({"content": [], "structuredContent": {"n": "x"}});
     let (outcome, notes, seen) = run(&yard, "count", &wrong, CallOrigin::Caller).await;
     assert_eq!(outcome.unwrap(), wrong.to_string());
-    assert_eq!(notes, [r#"n: "x" is not of type "integer""#]);
-    assert_eq!(seen, [r#"mcp__s__count: n: "x" is not of type "integer""#]);
+    assert_eq!(notes, [r#"`n`: "x" is not of type "integer""#]);
+    assert_eq!(seen, [r#"mcp__s__count: `n`: "x" is not of type "integer""#]);
     let (_, notes, _) = run(&yard, "count", &json!({"content": []}), CallOrigin::Caller).await;
-    assert_eq!(notes, ["structuredContent is missing, though the tool declares an output schema"]);
+    assert_eq!(notes, ["structuredContent is missing, but the tool declares an output schema"]);
 }
 
 #[tokio::test]
@@ -87,8 +88,8 @@ async fn an_enforced_promise_that_is_broken_ends_the_call_with_an_error() {
         (error.kind(), error.message(), error.details()),
         (
             ErrorKind::ToolFailed,
-            "mcp__s__count gave a result that its output schema does not allow: n: is required",
-            Some(&json!({"violations": ["n: is required"]}))
+            "the result of `mcp__s__count` violates its output schema: `n` is required",
+            Some(&json!({"violations": ["`n` is required"]}))
         )
     );
     assert_eq!((notes.len(), seen.len()), (0, 1));
@@ -125,7 +126,7 @@ async fn a_source_may_have_a_mode_of_its_own_and_programs_are_never_checked() {
     }
 }
 
-/// A check that takes long: each of many items is held against many alternatives.
+/// A slow check: each of many items is checked against many alternatives.
 fn laborious() -> (Value, Value) {
     let mut kinds = vec![json!({"type": "string"}); 50];
     kinds.push(json!({"type": "integer"}));
@@ -196,5 +197,8 @@ async fn a_result_whose_check_would_stop_the_yard_goes_out_unchecked_and_the_too
     let (outcome, notes, seen) = run(&yard, "count", &json!({}), CallOrigin::Caller).await;
     assert_eq!((outcome.unwrap(), notes.len(), seen.len()), (result.to_string(), 0, 0));
     let problem = yard.catalog().tools()[0].output_schema_problem().unwrap_or_default().to_owned();
-    assert!(problem.contains("was not checked: that would take more than 10000000 steps"), "{problem}");
+    assert!(
+        problem.contains("was not checked: the check would exceed the limit of 10000000 steps"),
+        "{problem}"
+    );
 }

@@ -1,4 +1,4 @@
-//! That every call is on record before its answer goes out, whatever becomes of it.
+//! Every call is recorded before its result is returned, however it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::yard::{Yard, YardSettings};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Keeps what it is told as text, and calls it safe after a while.
+/// A recorder that stores records as text and reports them as durable after a delay.
 struct Book {
     lines: Mutex<Vec<String>>,
     arguments: bool,
@@ -51,12 +51,12 @@ impl Recorder for Book {
     }
 
     fn record(&self, finished: FinishedCall<'_>) -> BoxFuture<'static, Result<(), HubError>> {
-        assert!(!self.crash, "as told");
+        assert!(!self.crash, "on purpose");
         self.lines.lock().push(format!(
             "{} {} of {} for {} in {}/{} by {:?} {:?}: {:?} after {:?}, {} {} {}",
             finished.call.kind.as_str(),
             finished.call.subject,
-            finished.call.source.as_ref().map_or("nobody", |source| source.as_str()),
+            finished.call.source.as_ref().map_or("unknown", |source| source.as_str()),
             finished.call.principal.id(),
             finished.call.context.session_id.as_deref().unwrap_or("-"),
             finished.call.context.user_id.as_deref().unwrap_or("-"),
@@ -125,7 +125,7 @@ async fn every_call_is_on_record_with_who_what_and_how_it_ended() {
         [
             r#"tool mcp__s__work of s for owner in s1/u1 by Program High: Succeeded after 0ns, - "done" {"a": 1}"#,
             r#"tool mcp__s__fail of s for owner in -/- by Caller Normal: Failed after 0ns, - "no" -"#,
-            "tool nothing of nobody for ada in -/- by Caller Normal: Error(UnknownTool) after 0ns, unknown tool nothing - -",
+            "tool nothing of unknown for ada in -/- by Caller Normal: Error(UnknownTool) after 0ns, unknown tool `nothing` - -",
         ]
     );
 }
@@ -152,7 +152,7 @@ async fn the_answer_waits_until_the_record_is_safe() {
 async fn a_caller_that_hangs_up_is_on_record_once_whenever_it_does() {
     let (yard, book) = kept_by(Book { slow: 10 * SECOND, ..book() });
     assert!(tokio::time::timeout(2 * SECOND, yard.call(tool_request("hang"))).await.is_err());
-    // This one is answered, but its caller leaves before the record is safe.
+    // This call has a result, but its caller disconnects before the record is durable.
     assert!(tokio::time::timeout(2 * SECOND, yard.call(tool_request("work"))).await.is_err());
     assert_eq!(
         lines(&book),
@@ -206,7 +206,7 @@ async fn what_cannot_be_recorded_is_not_answered_where_the_recorder_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_not_admitted_never_reaches_its_source_and_is_on_record() {
     let (yard, book) = kept_by(Book { full: Full::FromTheStart, ..book() });
-    // It would hang.
+    // Without the refusal, the call would hang.
     assert_eq!(yard.call(tool_request("hang")).await.unwrap_err().kind(), ErrorKind::CannotConnect);
     assert_eq!(
         lines(&book),

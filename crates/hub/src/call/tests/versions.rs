@@ -1,10 +1,10 @@
-//! One name, several versions.
+//! Tools with one name and several versions.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::told;
+use super::parts;
 use crate::call_details::CallDetails;
 use crate::error::{ErrorKind, HubError};
 use crate::fake::{ScriptedSource, raw, tool, tool_request, yard};
@@ -22,7 +22,7 @@ fn versioned(name: &str, metadata: Value) -> ToolOffer {
     offer
 }
 
-/// A source that answers with the version that it was asked for.
+/// A source that answers with the requested version.
 fn source(tools: Vec<ToolOffer>) -> Arc<ScriptedSource> {
     ScriptedSource::with_handler(
         "s",
@@ -71,15 +71,15 @@ async fn the_newest_has_the_name_and_older_ones_are_reached_by_their_version() {
 async fn a_version_that_is_not_there_is_refused_with_those_that_are() {
     let yard_of_three = yard(&[&source(three())]);
     let (outcome, _) = ask(&yard_of_three, Some("2")).await;
-    let there = Some("there are the versions 1.10.0, 1.9.0, 1.0.0");
+    let there = Some("use one of the versions 1.10.0, 1.9.0, 1.0.0");
     assert_eq!(
-        told(&outcome.unwrap_err()),
-        (ErrorKind::UnknownTool, "unknown tool mcp__s__t in version 2", there)
+        parts(&outcome.unwrap_err()),
+        (ErrorKind::UnknownTool, "tool `mcp__s__t` has no version `2`", there)
     );
     for (metadata, advice) in [
-        (json!({"version": "1"}), "there is version 1"),
-        (json!({}), "it has no versions: call it without one"),
-        (json!({"version": 7}), "it has no versions: call it without one"),
+        (json!({"version": "1"}), "use version 1"),
+        (json!({}), "call it without a version, because it has none"),
+        (json!({"version": 7}), "call it without a version, because it has none"),
     ] {
         let (outcome, _) = ask(&yard(&[&source(vec![versioned("t", metadata)])]), Some("2")).await;
         assert_eq!(outcome.unwrap_err().suggestion(), Some(advice));
@@ -97,7 +97,7 @@ async fn tools_of_one_name_that_do_not_all_say_a_version_of_their_own_cannot_sha
         let catalog = yard.catalog();
         assert_eq!(catalog.tools().len(), 1);
         assert_eq!(catalog.tools()[0].metadata, *first.as_object().unwrap());
-        assert_eq!(catalog.warnings()[0].1, "a tool was left out: the source offers t more than once");
+        assert_eq!(catalog.warnings()[0].1, "a tool was skipped: the source offers t more than once");
     }
 }
 

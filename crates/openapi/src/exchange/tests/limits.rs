@@ -1,4 +1,4 @@
-//! Answers that are slow, large, odd, or that ask for patience.
+//! Responses that are slow, large or unusual, or that ask for a retry.
 
 use std::io::Write;
 use std::time::Duration;
@@ -38,7 +38,7 @@ async fn patience_ends_with_the_tries_and_with_the_time() {
     let fake = FakeServer::start(|_, _| answer("503 Service Unavailable", "retry-after: 0\r\n", "")).await;
     assert!(Stage::of(&fake, Method::Get).call("{}").await.unwrap().failed);
     assert_eq!(fake.request_lines().len(), 4);
-    // Longer than there is time for: the answer is told at once.
+    // The delay exceeds the time limit, so the response is returned immediately.
     let fake = FakeServer::start(|_, _| {
         answer("503 Service Unavailable", "retry-after: 18446744073709551615\r\n", "")
     })
@@ -54,8 +54,8 @@ async fn a_server_that_says_nothing_is_given_up() {
     stage.settings.call_time = Duration::from_millis(200);
     let error = stage.call("{}").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert_eq!(error.message(), "made did not answer within 0.2 s");
-    // And one that stops half-way.
+    assert_eq!(error.message(), "`made` did not answer within 0.2 s");
+    // A response that stops halfway.
     let fake =
         FakeServer::start(|_, _| FakeReply::Endless(b"200 OK\r\ncontent-length: 10\r\n\r\nabc".to_vec()))
             .await;
@@ -80,14 +80,14 @@ async fn an_answer_that_is_too_large_is_refused_and_text_is_cut() {
     stage.settings.largest_answer = 1_000;
     let error = stage.call("{}").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ToolFailed);
-    assert_eq!(error.message(), format!("{} answered more than 1000 bytes", fake.url()));
+    assert_eq!(error.message(), format!("the response of {} exceeds the limit of 1000 bytes", fake.url()));
     let fake =
         FakeServer::start(|_, _| answer("200 OK", "content-type: text/plain\r\n", "x".repeat(10_000))).await;
     let mut stage = Stage::of(&fake, Method::Get);
     stage.settings.largest_answer = 1_000;
     let outcome = stage.call("{}").await.unwrap();
     assert_eq!(text(&outcome), "x".repeat(1_000));
-    assert!(outcome.body.get().contains("[cut off: only the first 1000 bytes were read]"));
+    assert!(outcome.body.get().contains("[truncated: only the first 1000 bytes were read]"));
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_stream_without_an_end_is_told_as_far_as_it_came() {
     stage.settings.call_time = Duration::from_millis(800);
     let outcome = stage.call("{}").await.unwrap();
     assert_eq!(text(&outcome), "data: 1\n\ndata: 2\n\n");
-    assert!(outcome.body.get().contains("[cut off: 18 bytes came in the time that there was]"));
+    assert!(outcome.body.get().contains("[truncated: 18 bytes were received before the timeout]"));
 }
 
 fn gzipped(text: &[u8]) -> Vec<u8> {
@@ -126,23 +126,17 @@ async fn a_small_answer_that_unpacks_to_a_large_one_is_refused() {
     let mut stage = Stage::of(&fake, Method::Get);
     stage.settings.largest_answer = 10_000;
     let error = stage.call("{}").await.unwrap_err();
-    assert_eq!(error.message(), format!("{} answered more than 10000 bytes", fake.url()));
+    assert_eq!(error.message(), format!("the response of {} exceeds the limit of 10000 bytes", fake.url()));
 }
 
 #[tokio::test]
 async fn an_encoding_that_cannot_be_read_is_told_by_its_name() {
     let fake = FakeServer::start(|_, _| answer("200 OK", "content-encoding: br\r\n", [0x1f, 0x8b])).await;
     let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
-    assert_eq!(
-        error.message(),
-        format!(
-            "{} answered with the content encoding br, which was not asked for and cannot be read",
-            fake.url()
-        )
-    );
+    assert_eq!(error.message(), format!("{} responded with the unsupported content encoding br", fake.url()));
     let fake = FakeServer::start(|_, _| answer("200 OK", "content-encoding: gzip\r\n", [0x1f, 0x8b])).await;
     let error = Stage::of(&fake, Method::Get).call("{}").await.unwrap_err();
-    assert!(error.message().contains("answered what cannot be unpacked"), "{}", error.message());
+    assert!(error.message().contains("cannot decompress the response"), "{}", error.message());
 }
 
 #[tokio::test]

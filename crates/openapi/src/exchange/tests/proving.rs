@@ -31,7 +31,7 @@ fn client(sending: ClientAuthMethod) -> ApiCredential {
     })
 }
 
-/// A stage behind a server that gives out the tokens `t0`, `t1`, … by how many requests there were.
+/// A stage behind a server that issues the tokens `t0`, `t1`, … by the number of requests.
 fn behind(fake: &FakeServer, sending: ClientAuthMethod) -> Stage {
     let mut stage = Stage::of(fake, Method::Get);
     let kind = SecuritySchemeKind::ClientCredentials { token_url: "/token".to_owned(), scopes: Vec::new() };
@@ -46,9 +46,9 @@ fn granted(before: usize, life: &str) -> FakeReply {
 }
 
 fn lines_and_tokens(fake: &FakeServer) -> Vec<String> {
-    let said =
+    let line_and_token =
         |seen: RecordedRequest| format!("{} {}", seen.line, seen.header("authorization").unwrap_or("-"));
-    fake.requests().into_iter().map(said).collect()
+    fake.requests().into_iter().map(line_and_token).collect()
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn each_set_of_scopes_has_a_token_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_is_fetched_anew_and_the_call_repeated_once() {
+async fn a_rejected_token_is_fetched_again_and_the_call_repeated_once() {
     let fake = FakeServer::start(|before, seen| match seen.line.as_str() {
         "POST /token" => granted(before, "3600"),
         _ if seen.header("authorization") == Some("Bearer t0") => answer("401 Unauthorized", "", "stale"),
@@ -167,7 +167,8 @@ async fn a_token_that_is_refused_is_fetched_anew_and_the_call_repeated_once() {
     })
     .await;
     let mut stage = behind(&fake, ClientAuthMethod::Header);
-    // Also where it would not be sent twice otherwise: it has not been done.
+    // A rejected request is also repeated if its method is not idempotent, because it had no
+    // effect.
     stage.operation.method = Method::Post;
     assert!(!stage.call("{}").await.unwrap().failed);
     assert_eq!(
@@ -195,7 +196,8 @@ async fn a_token_is_renewed_before_it_runs_out() {
     let stage = behind(&fake, ClientAuthMethod::Body);
     stage.call("{}").await.unwrap();
     stage.call("{}").await.unwrap();
-    // A tenth of its life is left. This is a real wait: a paused clock would run on while the network is waited for.
+    // The token is renewed when a tenth of its lifetime is left. This is a real delay: a paused
+    // clock would advance while the test waits for the network.
     tokio::time::sleep(Duration::from_millis(1_810)).await;
     stage.call("{}").await.unwrap();
     assert_eq!(
@@ -205,7 +207,7 @@ async fn a_token_is_renewed_before_it_runs_out() {
 }
 
 #[tokio::test]
-async fn whoever_gives_no_token_is_told_about_without_the_secret() {
+async fn a_failed_token_request_is_reported_without_the_secret() {
     let cases: [(FakeReply, &str); 4] = [
         (
             answer(
@@ -213,17 +215,17 @@ async fn whoever_gives_no_token_is_told_about_without_the_secret() {
                 "",
                 r#"{"error":"invalid_client","error_description":"s3:cret is wrong"}"#,
             ),
-            "it answered 401 (invalid_client)",
+            "it returned HTTP 401 (invalid_client)",
         ),
-        (answer("500 Oops", "", "s3:cret"), "it answered 500"),
-        (json(r#"{"access_token":""}"#), "its answer is no token"),
-        (json("s3:cret"), "its answer is no token"),
+        (answer("500 Oops", "", "s3:cret"), "it returned HTTP 500"),
+        (json(r#"{"access_token":""}"#), "its response is not a valid token response"),
+        (json("s3:cret"), "its response is not a valid token response"),
     ];
     for (reply, why) in cases {
         let fake = FakeServer::start(move |_, _| reply.clone()).await;
         let error = behind(&fake, ClientAuthMethod::Header).call("{}").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CannotConnect);
-        assert_eq!(error.message_with_suggestion(), format!("{} gave no token: {why}", fake.url()));
+        assert_eq!(error.message_with_suggestion(), format!("{} did not issue a token: {why}", fake.url()));
         assert_eq!(fake.request_lines(), ["POST /token"]);
     }
 }
@@ -237,6 +239,6 @@ async fn a_document_cannot_have_the_secret_sent_inside() {
     stage.schemes =
         vec![scheme("oauth", SecuritySchemeKind::ClientCredentials { token_url, scopes: Vec::new() })];
     let error = stage.call("{}").await.unwrap_err();
-    assert!(error.message().contains("which is this machine, a private network or the like"), "{error}");
+    assert!(error.message().contains("which is not a public address"), "{error}");
     assert_eq!(inside.request_lines(), [""; 0]);
 }

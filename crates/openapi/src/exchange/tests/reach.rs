@@ -1,4 +1,4 @@
-//! Where requests go, and where they do not.
+//! Which hosts requests are sent to.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -19,7 +19,10 @@ async fn what_only_a_document_names_is_not_called_where_it_is_private() {
         let error =
             Stage::as_documented(&format!("http://{host}:{}", fake.port)).call("{}").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CannotConnect);
-        assert!(error.message().starts_with("made is not called: the document names http://"), "{error}");
+        assert!(
+            error.message().starts_with("`made` cannot be called: the document points to http://"),
+            "{error}"
+        );
         assert!(error.suggestion().unwrap().contains("allow_hosts"));
     }
     assert_eq!(fake.request_lines(), [""; 0]);
@@ -41,8 +44,8 @@ async fn a_name_that_leads_inside_is_found_out_when_it_is_looked_up() {
     let error = stage.call("{}").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CannotConnect);
     let host = format!("http://api.example.com:{}", fake.port);
-    let inside = "which is this machine, a private network or the like";
-    assert_eq!(error.message(), format!("made is not called: the document names {host}, {inside}"));
+    let inside = "which is not a public address";
+    assert_eq!(error.message(), format!("`made` cannot be called: the document points to {host}, {inside}"));
     assert_eq!(fake.request_lines(), [""; 0]);
 }
 
@@ -112,7 +115,7 @@ async fn of_the_callers_headers_only_those_named_go_on() {
     let seen = &fake.requests()[0];
     let of = |name| seen.header(name);
     assert_eq!(of("x-tenant"), Some("t1"));
-    // What is configured is not to be changed by an argument.
+    // An argument cannot override a configured header.
     assert_eq!(of("x-fixed"), Some("configured"));
     assert_eq!((of("authorization"), of("cookie")), (None, None));
 }

@@ -1,4 +1,5 @@
-//! The table of the OpenAPI specification (3.1.1, "Style Examples"), and the expansions of RFC 6570 that it stands on.
+//! The table of the OpenAPI specification (3.1.1, "Style Examples"), and the expansions of RFC 6570
+//! that it is based on.
 
 use serde_json::value::RawValue;
 
@@ -102,7 +103,8 @@ fn delimited_styles_that_explode_repeat_the_name() {
     }
 }
 
-/// RFC 6570, section 3.2: the values of the document, by the operator that the style stands for.
+/// RFC 6570, section 3.2: the values of the document, by the operator that corresponds to the
+/// style.
 #[test]
 fn values_are_encoded_as_rfc_6570_has_them() {
     const HELLO: &str = r#""Hello World!""#;

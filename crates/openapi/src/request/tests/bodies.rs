@@ -1,4 +1,4 @@
-//! Bodies of every kind.
+//! Bodies of every encoding.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn members(names: &[&str]) -> Vec<Argument> {
     names.iter().map(|name| argument(ArgumentLocation::BodyField, name)).collect()
 }
 
-/// The content type and the text of the body that these arguments make.
+/// The content type and text of the body for these arguments.
 fn sent(operation: &Operation, arguments: &str) -> Option<(String, String)> {
     let payload = ordered(operation, arguments).unwrap().payload?;
     Some((payload.content_type, String::from_utf8_lossy(&payload.bytes).into_owned()))
@@ -87,7 +87,7 @@ fn a_form_is_written_as_its_fields_say() {
     assert_eq!(sent(&whole, r#"{"body":"a=1&b=2"}"#), pair(FORM, "a=1&b=2"));
 }
 
-/// The parts with the boundary taken out, so that they can be compared.
+/// The parts with a fixed boundary, so that they can be compared.
 fn parts(operation: &Operation, arguments: &str) -> String {
     let (content_type, text) = sent(operation, arguments).unwrap();
     let (kind, boundary) = content_type.split_once("; boundary=").unwrap();
@@ -129,7 +129,7 @@ fn no_part_can_be_given_another_header() {
     let refused = ordered(&post, r#"{"file":{"data":"aGk=","content_type":"a/b\r\nx: y"}}"#).unwrap_err();
     assert_eq!(
         refused,
-        RequestBuildError::Argument("file".to_owned(), "has a content type that cannot be sent".to_owned())
+        RequestBuildError::Argument("file".to_owned(), "has an invalid content type".to_owned())
     );
     let refused = ordered(&post, r#"{"file":"not base64"}"#).unwrap_err();
     assert_eq!(

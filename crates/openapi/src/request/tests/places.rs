@@ -33,10 +33,10 @@ fn no_argument_leads_to_another_path() {
     let get = with("/files/{name}/meta", vec![argument(ArgumentLocation::Path, "name")]);
     for name in ["..", "."] {
         let refused = ordered(&get, &json!({"name": name}).to_string()).unwrap_err();
-        let why = "would lead to another path than the one that the document describes";
+        let why = "would change the path that the document describes";
         assert_eq!(refused, RequestBuildError::Argument("name".to_owned(), why.to_owned()), "{name}");
     }
-    // These are names, however odd.
+    // These are unusual but valid names.
     for (name, path) in [
         ("...", "..."),
         ("..;", "..%3B"),
@@ -74,7 +74,7 @@ fn a_path_without_a_value_is_refused() {
         assert_eq!(refused, RequestBuildError::Argument("id".to_owned(), why.to_owned()), "{arguments}");
     }
     let undescribed = with("/pets/{id}", Vec::new());
-    let why = "its path names {id}, which is no parameter";
+    let why = "its path contains `{id}`, which is not a parameter";
     assert_eq!(ordered(&undescribed, "{}").unwrap_err(), RequestBuildError::Document(why.to_owned()));
 }
 
@@ -201,13 +201,13 @@ fn a_header_cannot_be_broken_in_two() {
     let get = with("/a", vec![argument(ArgumentLocation::Header, "X-A")]);
     for value in ["a\r\nX-Admin: 1", "a\nb", "a\u{0}b"] {
         let refused = ordered(&get, &json!({"X-A": value}).to_string()).unwrap_err();
-        let why = "holds what a header cannot, such as a line break";
+        let why = "contains characters that are not valid in a header, such as a line break";
         assert_eq!(refused, RequestBuildError::Argument("X-A".to_owned(), why.to_owned()));
     }
     let odd = with("/a", vec![argument(ArgumentLocation::Header, "X A")]);
     assert_eq!(
         ordered(&odd, r#"{"X A":1}"#).unwrap_err(),
-        RequestBuildError::Document("\"X A\" is no name of a header".to_owned())
+        RequestBuildError::Document("\"X A\" is not a valid header name".to_owned())
     );
 }
 

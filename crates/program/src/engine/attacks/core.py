@@ -1,4 +1,4 @@
 import resource
 if resource.getrlimit(resource.RLIMIT_CORE)[1] != 0:
-    escaped("a crash may leave its memory in a file")
+    escaped("a crash may write a core file")
 held()

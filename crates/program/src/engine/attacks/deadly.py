@@ -1,4 +1,4 @@
-# One of these per process, for the first one ends it. ONE is put in front.
+# One call per process, because the first one kills it. ONE is the name of the call.
 buffer = ctypes.create_string_buffer(4096)
 calls = {
     "ptrace": (101, 117, 0, 0, 0, 0),

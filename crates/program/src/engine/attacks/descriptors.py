@@ -1,10 +1,10 @@
-found = []
+descriptors = []
 for number in range(1024):
     try:
         os.fstat(number)
-        found.append(number)
+        descriptors.append(number)
     except OSError:
         pass
-if found != [3]:
-    escaped("the descriptors %s" % found)
+if descriptors != [3]:
+    escaped("has the descriptors %s" % descriptors)
 held()

@@ -1,6 +1,6 @@
-# Whatever runs in its place says so on the pipe.
-words = "import os; said = b'oescaped: became another program'; os.write(3, len(said).to_bytes(4, 'little') + said)"
-command = [sys.executable, "-I", "-S", "-c", words]
-attempt("became another program", os.execv, sys.executable, command)
-attempt("became another program by descriptor", os.execve, os.open(sys.executable, os.O_RDONLY), command, {})
+# The program that replaces this one reports the escape on the pipe.
+code = "import os; frame = b'oescaped: executed another program'; os.write(3, len(frame).to_bytes(4, 'little') + frame)"
+command = [sys.executable, "-I", "-S", "-c", code]
+attempt("executed another program", os.execv, sys.executable, command)
+attempt("executed another program by descriptor", os.execve, os.open(sys.executable, os.O_RDONLY), command, {})
 held()

@@ -1,6 +1,6 @@
 import json, time
-# ONE is put in front: which lie is told.
-lies = {
+# ONE is the name of the forged request.
+forgeries = {
     "an old number": [{"id": 7, "ask": "call", "tool": "x", "arguments": {}}, {"id": 7, "ask": "call", "tool": "x", "arguments": {}}],
     "a negative number": [{"id": -1, "ask": "call", "tool": "x", "arguments": {}}],
     "no object": [{"id": 1, "ask": "call", "tool": "x", "arguments": [1]}],
@@ -11,10 +11,10 @@ lies = {
     "too long": None,
 }
 print("trying")
-if lies[ONE] is None:
+if forgeries[ONE] is None:
     os.write(3, (1 << 31).to_bytes(4, "little") + b"q")
 else:
-    for lie in lies[ONE]:
-        body = b"q" + json.dumps(lie).encode()
+    for question in forgeries[ONE]:
+        body = b"q" + json.dumps(question).encode()
         os.write(3, len(body).to_bytes(4, "little") + body)
 time.sleep(60)

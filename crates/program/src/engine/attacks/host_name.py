@@ -1,3 +1,3 @@
 if os.uname().nodename != "program":
-    escaped("the name of the machine: " + os.uname().nodename)
+    escaped("read the host name: " + os.uname().nodename)
 held()

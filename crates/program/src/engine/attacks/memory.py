@@ -1,5 +1,5 @@
 try:
-    kept = [b"x" * (1 << 20) for _ in range(300)]
+    blocks = [b"x" * (1 << 20) for _ in range(300)]
 except MemoryError:
     held()
-escaped("%d MB of memory" % len(kept))
+escaped("allocated %d MB of memory" % len(blocks))

@@ -1,5 +1,5 @@
-attempt("made a file in memory", os.memfd_create, "x")
-attempt("made a pipe", os.pipe)
+attempt("created a file in memory", os.memfd_create, "x")
+attempt("created a pipe", os.pipe)
 if syscall(290, 19, 0, 0) >= 0:
-    escaped("made a counter")
+    escaped("created an event counter")
 held()

@@ -1,3 +1,3 @@
 if _libc.prctl(39, 0, 0, 0, 0) != 1:
-    escaped("an executed file may bring privileges")
+    escaped("an executable may grant privileges")
 held()

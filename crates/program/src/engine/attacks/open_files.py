@@ -1,7 +1,7 @@
-kept = []
+descriptors = []
 try:
-    while len(kept) < 300:
-        kept.append(os.open(os.__file__, os.O_RDONLY))
+    while len(descriptors) < 300:
+        descriptors.append(os.open(os.__file__, os.O_RDONLY))
 except OSError:
     held()
-escaped("%d open files" % len(kept))
+escaped("has %d open files" % len(descriptors))

@@ -1,11 +1,11 @@
 import builtins, gc, json, random
 word = "planted-" + "4711"
 if hasattr(builtins, "planted") or hasattr(json, "planted") or hasattr(sys, "planted") or json.dumps is None:
-    escaped("what another program left in a module")
-for one in gc.get_objects():
-    if isinstance(one, (str, bytes)) and word in str(one) or isinstance(one, list) and one and one[0] == word * 1000:
-        escaped("what another program left in memory")
+    escaped("found data of another program in a module")
+for item in gc.get_objects():
+    if isinstance(item, (str, bytes)) and word in str(item) or isinstance(item, list) and item and item[0] == word * 1000:
+        escaped("found data of another program in memory")
 first = random.Random(1).random()
 if random.random() == first:
-    escaped("the random numbers of another program")
+    escaped("got the random numbers of another program")
 held()

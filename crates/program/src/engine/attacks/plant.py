@@ -3,5 +3,5 @@ SECRET = "planted-%s" % 4711
 builtins.planted = json.planted = sys.planted = SECRET
 json.dumps = None
 random.seed(1)
-kept = [SECRET * 1000 for _ in range(100)]
+copies = [SECRET * 1000 for _ in range(100)]
 print("planted")

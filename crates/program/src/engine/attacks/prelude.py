@@ -4,10 +4,10 @@ _libc.syscall.restype = ctypes.c_long
 _x86 = os.uname().machine == "x86_64"
 
 def syscall(x86, arm, *args):
-    """The number on either architecture; -1 when it was refused."""
+    """Makes a system call by its number on either architecture. Returns -1 if the kernel refuses."""
     number = x86 if _x86 else arm
-    words = [ctypes.c_long(word) if isinstance(word, int) else word for word in args]
-    return -1 if number is None else _libc.syscall(ctypes.c_long(number), *words)
+    values = [ctypes.c_long(value) if isinstance(value, int) else value for value in args]
+    return -1 if number is None else _libc.syscall(ctypes.c_long(number), *values)
 
 def held():
     print("held")

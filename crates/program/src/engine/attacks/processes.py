@@ -2,9 +2,9 @@ try:
     session = os.getsid(0)
 except OSError:
     held()
-# Who cannot see the process that leads its session is told that there is none.
+# The kernel returns 0 if the session leader is in another namespace.
 if session != 0:
-    escaped("sees process %d, which leads its session" % session)
+    escaped("sees process %d, its session leader" % session)
 for pid in range(1, 5000):
     try:
         if os.getsid(pid) != 0:

@@ -5,5 +5,5 @@ for path in ("/etc", "/home", "/root", "/var", "/dev", "/sys", "/run", "/boot", 
 for name in os.listdir("/python/lib") if os.path.isdir("/python/lib") else ():
     packages = "/python/lib/%s/site-packages" % name
     if os.path.isdir(packages) and os.listdir(packages):
-        escaped("installed packages can be seen")
+        escaped("sees installed packages")
 held()

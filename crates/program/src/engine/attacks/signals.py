@@ -11,5 +11,5 @@ for name, x86, arm, args in (
     if syscall(x86, arm, *args) >= 0:
         escaped(name)
 import fcntl
-attempt("asked for signals to another", fcntl.fcntl, 3, 8, parent)
+attempt("redirected signals to another process", fcntl.fcntl, 3, 8, parent)
 held()

@@ -4,6 +4,6 @@ def make(*args):
 families = {"inet": socket.AF_INET, "inet6": socket.AF_INET6, "unix": socket.AF_UNIX, "netlink": socket.AF_NETLINK, "packet": socket.AF_PACKET}
 for name, family in families.items():
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):
-        attempt("made a socket of the family " + name, make, family, kind)
-attempt("made a pair of sockets", socket.socketpair)
+        attempt("created a socket of the family " + name, make, family, kind)
+attempt("created a socket pair", socket.socketpair)
 held()

@@ -1,4 +1,4 @@
-//! Finds Python, and what it needs to run: asks it.
+//! Finds Python and the files that it needs, by running a probe script.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,18 +7,19 @@ use super::python_command;
 use crate::program::SandboxUnavailable;
 
 const PROBE: &str = include_str!("../worker/probe.py");
+const INSTALL: &str = "install CPython 3.9 or newer, or set `programs.python` in the configuration";
 
-/// A Python on this machine, with everything resolved to real files.
+/// A Python on this machine. All paths are resolved to real files.
 #[derive(Debug, serde::Deserialize)]
 pub(super) struct Python {
     pub(super) executable: PathBuf,
     /// The standard library.
     pub(super) library: PathBuf,
-    /// Where the standard library is to be found from the prefix, such as `lib/python3.12`.
+    /// The path of the standard library relative to the prefix, such as `lib/python3.12`.
     pub(super) folder: PathBuf,
-    /// Shared libraries outside of the standard library.
+    /// Shared libraries outside the standard library.
     pub(super) libraries: Vec<PathBuf>,
-    /// Other names of those.
+    /// Symbolic links to those libraries, with their targets.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -31,26 +32,26 @@ enum ProbeOutput {
 
 pub(super) fn find(python: Option<&Path>) -> Result<Python, SandboxUnavailable> {
     let name = python_command(python);
-    let shown = name.to_string_lossy().into_owned();
+    let command_name = name.to_string_lossy().into_owned();
     let mut command = Command::new(&name);
     command.args(["-I", "-S", "-B", "-W", "ignore", "-c", PROBE]);
     let output = command.stdin(Stdio::null()).output().map_err(|error| SandboxUnavailable {
-        reason: format!("programs need Python, and {shown} cannot be started: {error}"),
-        suggestion: Some("install CPython 3.9 or newer, or name one in the configuration".into()),
+        reason: format!("programs need Python, but `{command_name}` cannot be started: {error}"),
+        suggestion: Some(INSTALL.into()),
     })?;
     let answer = serde_json::from_slice(&output.stdout);
     match answer {
-        Ok(ProbeOutput::Found(found)) => Ok(found),
+        Ok(ProbeOutput::Found(python)) => Ok(python),
         Ok(ProbeOutput::Refused { refused }) => Err(SandboxUnavailable {
-            reason: format!("programs need CPython 3.9 or newer, and {shown} is {refused}"),
-            suggestion: Some("install a newer CPython, or name one in the configuration".into()),
+            reason: format!("programs need CPython 3.9 or newer, but `{command_name}` is {refused}"),
+            suggestion: Some(INSTALL.into()),
         }),
         Err(_) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last = said.trim().lines().next_back().unwrap_or("it said nothing").to_owned();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let last = stderr.trim().lines().next_back().unwrap_or("no error output").to_owned();
             Err(SandboxUnavailable {
-                reason: format!("{shown} does not say what it is ({}): {last}", output.status),
-                suggestion: Some("install CPython 3.9 or newer, or name one in the configuration".into()),
+                reason: format!("`{command_name}` did not report its version ({}): {last}", output.status),
+                suggestion: Some(INSTALL.into()),
             })
         }
     }

@@ -1,5 +1,5 @@
-//! The root folder that programs see: Python, its standard library and shared libraries, time zones, and the sources of the
-//! worker. Everything is a read-only mount, and there is nothing else.
+//! The root folder of programs. It contains only Python, its standard library and shared libraries,
+//! time zones, and the worker, all on read-only mounts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,10 +24,11 @@ const HOME: &str = "/toolyard";
 pub(super) const ZYGOTE: &str = "/toolyard/zygote.py";
 const SETTINGS: &str = "/toolyard/settings.json";
 const ZONES: &str = "/usr/share/zoneinfo";
-/// Where shared libraries are, and where the loader looks without being told.
+/// The folder of all shared libraries.
 const NATIVE: &str = "/python/native";
-const LOOKED_UP: [&str; 2] = ["/usr/lib", "/usr/lib64"];
-/// Places whose names tell nothing about whose machine this is.
+/// The default search path of the loader.
+const LOADER_PATH: [&str; 2] = ["/usr/lib", "/usr/lib64"];
+/// Path prefixes that reveal nothing about the owner of the machine.
 const NEUTRAL: [&str; 5] = ["/usr/", "/lib", "/nix/", "/gnu/", "/opt/"];
 
 const SOURCES: [(&str, &str); 10] = [
@@ -45,7 +46,7 @@ const SOURCES: [(&str, &str); 10] = [
 
 #[derive(Debug)]
 pub(super) struct SandboxRoot {
-    /// Where it is seen from: empty, unless the layer was left out.
+    /// The path of the root: `/`, unless the layer was omitted.
     base: PathBuf,
 }
 
@@ -59,16 +60,16 @@ fn join_absolute(base: &Path, path: &Path) -> PathBuf {
     base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The settings are put beside the sources of the worker, with what it may read.
+/// Builds the root and writes the settings of the worker into it, together with the readable paths.
 pub(super) fn build(
     python: &Python,
     without: &[SandboxLayer],
     settings: Value,
 ) -> Result<SandboxRoot, SandboxUnavailable> {
     mount_root(python, without, settings).map_err(|error| SandboxUnavailable {
-        reason: format!("the sandbox for programs cannot be built: its root folder: {error}"),
+        reason: format!("failed to build the root folder of the sandbox: {error}"),
         suggestion: Some(
-            "where user namespaces exist but may not mount, a security module forbids it: see the documentation of \
+            "if user namespaces are allowed, a security module may forbid mounts in them; see the documentation of \
              the sandbox"
                 .into(),
         ),
@@ -76,37 +77,38 @@ pub(super) fn build(
 }
 
 fn mount_root(python: &Python, without: &[SandboxLayer], mut settings: Value) -> io::Result<SandboxRoot> {
-    // What is mounted from here on is seen by nobody else.
+    // Mounts after this are visible only in this namespace.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE).map_err(with_path("/"))?;
-    let place = ["/tmp", "/run", "/mnt", "/var"].into_iter().find(|place| Path::new(place).is_dir());
-    let place = Path::new(place.ok_or_else(|| io::Error::other("there is no folder to mount it on"))?);
+    let target = ["/tmp", "/run", "/mnt", "/var"].into_iter().find(|path| Path::new(path).is_dir());
+    let target = Path::new(target.ok_or_else(|| io::Error::other("no folder to mount it on"))?);
     let mode =
         if without.contains(&SandboxLayer::ReadOnly) { c"mode=1777,size=8m" } else { c"mode=755,size=8m" };
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("program", place, "tmpfs", flags, mode).map_err(with_path(place))?;
+    mount("program", target, "tmpfs", flags, mode).map_err(with_path(target))?;
     let (old, base) = if without.contains(&SandboxLayer::Root) {
-        (PathBuf::from("/"), place.to_owned())
+        (PathBuf::from("/"), target.to_owned())
     } else {
-        // The old root is kept until everything was taken from it, also what the new one would hide.
-        fs::create_dir(place.join("old"))?;
-        rustix::process::pivot_root(place, place.join("old")).map_err(with_path(place))?;
+        // The old root stays mounted until everything is bound from it. Paths under the mount point
+        // are also visible there.
+        fs::create_dir(target.join("old"))?;
+        rustix::process::pivot_root(target, target.join("old")).map_err(with_path(target))?;
         rustix::process::chdir("/")?;
         (PathBuf::from("/old"), PathBuf::from("/"))
     };
-    let maker = RootBuilder { old, base, without };
-    let readable = maker.populate(python)?;
+    let builder = RootBuilder { old, base, without };
+    let readable = builder.populate(python)?;
     settings["readable"] =
-        readable.iter().map(|path| json!(join_absolute(&maker.base, Path::new(path)))).collect();
-    fs::write(join_absolute(&maker.base, Path::new(SETTINGS)), settings.to_string())?;
+        readable.iter().map(|path| json!(join_absolute(&builder.base, Path::new(path)))).collect();
+    fs::write(join_absolute(&builder.base, Path::new(SETTINGS)), settings.to_string())?;
     if !without.contains(&SandboxLayer::Root) {
         unmount("/old", UnmountFlags::DETACH).map_err(with_path("/old"))?;
         fs::remove_dir("/old")?;
     }
     if !without.contains(&SandboxLayer::ReadOnly) {
         let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-        mount_remount(&maker.base, flags, c"").map_err(with_path(&maker.base))?;
+        mount_remount(&builder.base, flags, c"").map_err(with_path(&builder.base))?;
     }
-    Ok(SandboxRoot { base: maker.base })
+    Ok(SandboxRoot { base: builder.base })
 }
 
 struct RootBuilder<'a> {
@@ -135,16 +137,17 @@ impl RootBuilder<'_> {
             fs::write(path, text)?;
         }
         if self.without.contains(&SandboxLayer::NoProc) {
-            let place = join_absolute(&self.base, Path::new("/proc"));
-            fs::create_dir_all(&place)?;
-            rustix::mount::mount_bind_recursive(self.old.join("proc"), &place).map_err(with_path(&place))?;
+            let proc = join_absolute(&self.base, Path::new("/proc"));
+            fs::create_dir_all(&proc)?;
+            rustix::mount::mount_bind_recursive(self.old.join("proc"), &proc).map_err(with_path(&proc))?;
         }
         Ok(readable)
     }
 
-    /// One folder with all of them, and links from wherever the loader may look.
+    /// Binds all shared libraries into one folder and links to them from the paths that the loader
+    /// searches.
     fn link_libraries(&self, python: &Python) -> io::Result<()> {
-        let mut made = BTreeSet::new();
+        let mut created = BTreeSet::new();
         for file in &python.libraries {
             let Some(name) = file.file_name() else { continue };
             let real = Path::new(NATIVE).join(name);
@@ -153,11 +156,11 @@ impl RootBuilder<'_> {
                 python.links.iter().filter(|(_, target)| target == file).map(|(link, _)| link.as_path());
             for path in names.chain([file.as_path()]) {
                 let Some(name) = path.file_name() else { continue };
-                let looked_up = LOOKED_UP.iter().map(|folder| Path::new(folder).join(name));
-                let neutral =
+                let searched = LOADER_PATH.iter().map(|folder| Path::new(folder).join(name));
+                let is_neutral =
                     NEUTRAL.iter().any(|start| path.as_os_str().as_bytes().starts_with(start.as_bytes()));
-                let own = neutral.then(|| path.to_owned());
-                for link in looked_up.chain(own).filter(|link| made.insert(link.clone())) {
+                let original = is_neutral.then(|| path.to_owned());
+                for link in searched.chain(original).filter(|link| created.insert(link.clone())) {
                     let link = join_absolute(&self.base, &link);
                     create_parent_dir(&link)?;
                     symlink(&real, link)?;
@@ -177,7 +180,7 @@ impl RootBuilder<'_> {
         }
         mount_bind(&from, &to).map_err(with_path(&from))?;
         let read_only = !self.without.contains(&SandboxLayer::ReadOnly);
-        // What the mount already forbids must stay forbidden, or the kernel refuses.
+        // The kernel refuses to remove restrictions that the mount already has.
         let mut flags =
             MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV | inherited_mount_flags(&to)?;
         if read_only {
@@ -198,7 +201,7 @@ impl RootBuilder<'_> {
 }
 
 fn inherited_mount_flags(path: &Path) -> io::Result<MountFlags> {
-    let found = statvfs(path)?.f_flag;
+    let current = statvfs(path)?.f_flag;
     let pairs = [
         (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
         (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
@@ -206,7 +209,7 @@ fn inherited_mount_flags(path: &Path) -> io::Result<MountFlags> {
         (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
     ];
-    let set = pairs.into_iter().filter(|(flag, _)| found.contains(*flag));
+    let set = pairs.into_iter().filter(|(flag, _)| current.contains(*flag));
     Ok(set.fold(MountFlags::empty(), |all, (_, flag)| all | flag))
 }
 
@@ -214,7 +217,7 @@ fn create_parent_dir(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-/// Which path an error is about.
+/// Adds the path to an error.
 fn with_path(path: impl AsRef<Path>) -> impl FnOnce(rustix::io::Errno) -> io::Error {
     move |error| {
         let error = io::Error::from(error);

@@ -1,5 +1,5 @@
-//! The system calls that a program may make. Whatever is not on the list fails as forbidden, so that a script gets an
-//! exception that it can read; what no script has any business with ends the process.
+//! The system calls that a program may make. All others fail with `EPERM`, so that a script gets a
+//! readable exception. Calls that only an attack would make kill the process.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::program::SandboxUnavailable;
 
-/// Reading, memory, time, signals of its own, and the end.
+/// Reading, memory, time, its own signals, and exit.
 const ALLOWED: &[&str] = &[
     "brk",
     "chdir",
@@ -80,7 +80,7 @@ const ALLOWED: &[&str] = &[
     "writev",
 ];
 
-/// The same under names that only this architecture has.
+/// Equivalents that exist only on this architecture.
 const ALLOWED_X86_64: &[&str] = &[
     "access",
     "alarm",
@@ -96,7 +96,7 @@ const ALLOWED_X86_64: &[&str] = &[
     "time",
 ];
 
-/// What ends the process at once.
+/// Calls that kill the process.
 const DEADLY: &[&str] = &[
     "acct",
     "add_key",
@@ -145,42 +145,40 @@ const DEADLY: &[&str] = &[
 
 const DEADLY_X86_64: &[&str] = &["ioperm", "iopl", "kexec_file_load", "modify_ldt"];
 
-/// Flags of `open` that write: `O_WRONLY`, `O_RDWR`, `O_CREAT`, `O_TRUNC`, `O_TMPFILE`.
+/// The flags of `open` for writing: `O_WRONLY`, `O_RDWR`, `O_CREAT`, `O_TRUNC`, `O_TMPFILE`.
 const WRITING: u64 = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20_000_000;
-/// What a terminal is asked, and what descriptors are told about themselves.
+/// `TCGETS`, `TIOCGWINSZ`, `FIONREAD`, `FIONBIO`, `FIONCLEX`, `FIOCLEX`.
 const IOCTLS: [u64; 6] = [0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451];
-/// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`; not those that send signals.
+/// `F_DUPFD`, `F_GETFD`, `F_SETFD`, `F_GETFL`, `F_SETFL`, `F_DUPFD_CLOEXEC`. Operations that send
+/// signals are excluded.
 const FCNTLS: [u64; 6] = [0, 1, 2, 3, 4, 1030];
-/// Those that only ask: dumpable, name, seccomp, bounding set, no new privileges.
+/// Read-only operations: dumpable, name, seccomp, bounding set, no new privileges.
 const PRCTLS: [u64; 5] = [3, 16, 21, 23, 39];
 const EPERM: u32 = 1;
 
-/// The filters of this machine's architecture, as text that the worker turns back into bytes.
+/// Compiles the filters for the architecture of this machine. Returns them as Base64 for the worker.
 pub(super) fn compile_filters() -> Result<[String; 2], SandboxUnavailable> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|_| SandboxUnavailable {
-        reason: format!(
-            "the sandbox for programs does not know the system calls of {}",
-            std::env::consts::ARCH
-        ),
-        suggestion: Some("programs run on x86_64 and aarch64".into()),
+        reason: format!("the sandbox does not support the architecture {}", std::env::consts::ARCH),
+        suggestion: Some("run programs on x86_64 or aarch64".into()),
     })?;
     compile_for_arch(arch).map_err(|error| SandboxUnavailable {
-        reason: format!("the list of system calls does not compile: {error}"),
+        reason: format!("failed to compile the seccomp filters: {error}"),
         suggestion: None,
     })
 }
 
 fn compile_for_arch(arch: TargetArch) -> Result<[String; 2], String> {
     let x86 = arch == TargetArch::x86_64;
-    let more = |always: &[&str], only: &[&str]| -> Vec<Value> {
-        let only = if x86 { only } else { &[] };
-        always.iter().chain(only).map(|name| json!({ "syscall": name })).collect()
+    let rules = |common: &[&str], x86_only: &[&str]| -> Vec<Value> {
+        let x86_only = if x86 { x86_only } else { &[] };
+        common.iter().chain(x86_only).map(|name| json!({ "syscall": name })).collect()
     };
-    let mut allowed = more(ALLOWED, ALLOWED_X86_64);
-    let reading = |name: &str, index: u8| json!({ "syscall": name, "args": [argument(index, &json!({ "masked_eq": WRITING }), 0)] });
-    allowed.push(reading("openat", 2));
+    let mut allowed = rules(ALLOWED, ALLOWED_X86_64);
+    let read_only = |name: &str, index: u8| json!({ "syscall": name, "args": [argument(index, &json!({ "masked_eq": WRITING }), 0)] });
+    allowed.push(read_only("openat", 2));
     if x86 {
-        allowed.push(reading("open", 1));
+        allowed.push(read_only("open", 1));
     }
     for (name, values) in [("ioctl", &IOCTLS[..]), ("fcntl", &FCNTLS[..])] {
         allowed.extend(
@@ -192,18 +190,18 @@ fn compile_for_arch(arch: TargetArch) -> Result<[String; 2], String> {
     allowed.extend(
         PRCTLS.map(|value| json!({ "syscall": "prctl", "args": [argument(0, &json!("eq"), value)] })),
     );
-    // One's own limits may be read, not set.
-    let (own, unset) =
+    // A program may read its own limits, but not set them.
+    let (own_pid, no_new_limit) =
         (argument(0, &json!("eq"), 0), json!({ "index": 2, "type": "qword", "op": "eq", "val": 0 }));
-    allowed.push(json!({ "syscall": "prlimit64", "args": [own, unset] }));
-    let deadly = more(DEADLY, DEADLY_X86_64);
+    allowed.push(json!({ "syscall": "prlimit64", "args": [own_pid, no_new_limit] }));
+    let deadly = rules(DEADLY, DEADLY_X86_64);
     let source = json!({
         "deadly": { "mismatch_action": "allow", "match_action": "kill_process", "filter": deadly },
         "allowed": { "mismatch_action": { "errno": EPERM }, "match_action": "allow", "filter": allowed },
     });
     let mut programs =
         compile_from_json(source.to_string().as_bytes(), arch).map_err(|error| error.to_string())?;
-    // The last one decides about installing nothing more, so the deadly ones come first.
+    // The filter of allowed calls forbids installing further filters, so it must come last.
     let mut take =
         |name: &str| programs.remove(name).map(|program| encode_filter(&program)).unwrap_or_default();
     Ok([take("deadly"), take("allowed")])
@@ -228,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_filters_compile_on_every_architecture_that_is_promised() {
+    fn the_filters_compile_for_every_supported_architecture() {
         for arch in [TargetArch::x86_64, TargetArch::aarch64] {
             let [deadly, allowed] = compile_for_arch(arch).unwrap();
             assert!(
@@ -241,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allowed_and_deadly_at_once() {
+    fn no_call_is_both_allowed_and_deadly() {
         let allowed = ALLOWED.iter().chain(ALLOWED_X86_64);
         let both: Vec<_> =
             allowed.filter(|name| DEADLY.contains(name) || DEADLY_X86_64.contains(name)).collect();

@@ -1,4 +1,4 @@
-"""Questions of a program and their answers: calls of tools, looking tools up, progress."""
+"""Requests of a program and their replies: tool calls, lookups and progress."""
 
 import asyncio
 from base64 import b64decode, b64encode
@@ -15,7 +15,7 @@ _next = 0
 
 
 class ToolError(Exception):
-    """A call of a tool that did not work out. Its text is the message."""
+    """A failed tool call. `str(error)` is the message."""
 
     def __init__(self, message, type="execution_error", tool=None, details=None):
         super().__init__(message)
@@ -30,7 +30,7 @@ ToolError.__qualname__ = "ToolError"
 
 
 class Media:
-    """An image, a sound or a file that a tool gave."""
+    """An image, audio or a file that a tool returned."""
 
     __slots__ = ("kind", "mime_type", "data", "uri")
 
@@ -41,15 +41,15 @@ class Media:
         self.uri = uri
 
     def __repr__(self):
-        where = "" if self.uri is None else " from %s" % self.uri
-        return "<%s %s, %d bytes%s>" % (self.kind, self.mime_type, len(self.data), where)
+        origin = "" if self.uri is None else " from %s" % self.uri
+        return "<%s %s, %d bytes%s>" % (self.kind, self.mime_type, len(self.data), origin)
 
 
 Media.__module__ = "builtins"
 
 
 def plain(value):
-    """What JSON has no word for, in words that tools understand."""
+    """Converts a value that JSON cannot represent."""
     if isinstance(value, Media):
         return b64encode(value.data).decode()
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -70,18 +70,18 @@ def plain(value):
     if hasattr(value, "keys") and hasattr(value, "__getitem__"):
         return {key: value[key] for key in value.keys()}
     if asyncio.iscoroutine(value):
-        raise TypeError("a coroutine was given; write `await` before the call that makes it")
-    raise TypeError("a value of type %s cannot be given to a tool" % name)
+        raise TypeError("a coroutine was passed; write `await` before the call that creates it")
+    raise TypeError("a value of type %s cannot be passed to a tool" % name)
 
 
 def _encoded(question):
     try:
         return dumps(question, default=plain, allow_nan=False, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        # A lone surrogate, which JSON can escape but UTF-8 cannot say.
+        # JSON can escape a lone surrogate, but UTF-8 cannot encode it.
         return dumps(question, default=plain, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        why = "JSON has no infinity and no not-a-number" if "Out of range" in str(error) else error
+        why = "JSON does not support infinity and NaN" if "Out of range" in str(error) else error
         raise ToolError(
             "the arguments cannot be sent: %s" % why, "invalid_arguments", question.get("tool")
         ) from None
@@ -100,7 +100,7 @@ def _number(question):
 
 
 def _done(number):
-    """One answer less to wait for, so another question can go out."""
+    """Marks a request as answered and sends the next one from the queue."""
     _sent.discard(number)
     while _queue and len(_sent) < channel.IN_FLIGHT:
         waiting, body = _queue.popleft()
@@ -131,7 +131,7 @@ async def ask(question):
 
 
 def ask_and_wait(question):
-    """Asks without an event loop; other answers that arrive meanwhile go where they belong."""
+    """Sends a request without an event loop and waits. Delivers other replies that arrive meanwhile."""
     number, body = _number(question)
     _waiting[number] = None
     _send(number, body)
@@ -141,7 +141,7 @@ def ask_and_wait(question):
 
 
 def tell(question):
-    """Says something that is not answered."""
+    """Sends a request that has no reply."""
     _, body = _number(question)
     channel.send(channel.QUESTION, body)
 
@@ -150,7 +150,7 @@ def deliver(frame):
     if frame is None:
         return
     kind, body = frame
-    # The number comes first, so that the value is not read before somebody wants it.
+    # The number comes first, so that the value is parsed only when it is needed.
     number = int.from_bytes(body[:8], "little")
     if number not in _waiting:
         return
@@ -166,13 +166,13 @@ def _parsed(text):
     try:
         return loads(text)
     except RecursionError:
-        raise ToolError("the answer is nested too deeply") from None
+        raise ToolError("the result is nested too deeply") from None
     except ValueError:
         return loads(text, parse_int=_long)
 
 
 def _long(digits):
-    """An integer of any length; Python refuses those of more than 4,300 digits unless told otherwise."""
+    """Parses an integer of any length. By default, Python refuses more than 4,300 digits."""
     import sys
 
     before = sys.get_int_max_str_digits()
@@ -192,22 +192,22 @@ def _block(block):
 
 
 class HttpDict(dict):
-    """What an HTTP API answered, with `status` and `headers` of the answer."""
+    """A dict from an HTTP API, with `status` and `headers` of the response."""
 
 
 class HttpList(list):
-    """The same of a list."""
+    """A list from an HTTP API, with `status` and `headers` of the response."""
 
 
 class HttpText(str):
-    """The same of a text."""
+    """A string from an HTTP API, with `status` and `headers` of the response."""
 
 
 _HTTP = {dict: HttpDict, list: HttpList, str: HttpText}
 
 
 def _with_http(value, http):
-    """The value with `status` and `headers`, where it is something that can have them."""
+    """Adds `status` and `headers` to a value, if its type allows attributes."""
     kind = _HTTP.get(type(value))
     if kind is not None:
         value = kind(value)

@@ -1,21 +1,21 @@
-"""Frames on the one descriptor that a program has: four bytes of length, one of kind, and what there is to say."""
+"""Frames on the only descriptor of a program: four bytes of length, one byte of kind, and the body."""
 
 import select
 
-# By name, for a program may put anything in their places.
+# Imported by name, because a program may replace them in `os`.
 from os import _exit, read, write
 
 FD = 3
-# More questions than this wait here until others have been answered.
+# The number of requests without a reply. Further requests wait here.
 IN_FLIGHT = 128
 
 OUTPUT, QUESTION, CANCEL, ENDING = b"o", b"q", b"c", b"e"
-# What the engine must know if it has to kill the program: how much output was left out, and which tasks still run.
+# What the engine needs if it kills the program: how much output was omitted, and which tasks still run.
 LEFT_OUT, UNFINISHED = b"l", b"u"
 
 _inbox = bytearray()
 _poll = None
-# What to do before the process waits, so that nothing that was printed is held back meanwhile.
+# Called before the process waits, so that pending output is sent first.
 before_waiting = None
 
 
@@ -35,7 +35,7 @@ def send(kind, body):
 
 
 def _take():
-    """One whole frame out of what has arrived, as kind and body."""
+    """Takes one complete frame from the input. Returns its kind and body."""
     if len(_inbox) < 5:
         return None
     length = int.from_bytes(_inbox[:4], "little")
@@ -47,7 +47,7 @@ def _take():
 
 
 def receive(timeout=None):
-    """Waits for a frame for so many seconds, or for as long as it takes."""
+    """Waits for a frame, at most `timeout` seconds."""
     while True:
         frame = _take()
         if frame is not None:
@@ -59,6 +59,6 @@ def receive(timeout=None):
             return None
         chunk = read(FD, 1 << 18)
         if not chunk:
-            # Nobody is there to hear anything any more.
+            # The engine closed the pipe.
             _exit(1)
         _inbox.extend(chunk)

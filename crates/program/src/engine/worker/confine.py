@@ -1,7 +1,8 @@
-"""What the kernel is told to refuse, from inside: first for the zygote and so for all programs, then for each program.
+"""The layers of the sandbox that are set up from inside: first for the zygote and so for all programs, then for each
+program.
 
-Namespaces and the root folder are the launcher's work and are there before this runs. Every step either works or ends
-the process; which steps are left out is the launcher's decision alone.
+The launcher has already set up the namespaces and the root folder. Every step either works or ends the process. Only the
+launcher decides which steps are omitted.
 """
 
 import base64
@@ -42,7 +43,7 @@ def _prctl(option, value, third=0):
 
 
 def zygote(settings):
-    """Returns which layers this kernel does not have."""
+    """Confines the zygote. Returns the layers that this kernel does not support."""
     without = settings["without"]
     missing = []
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -56,7 +57,7 @@ def zygote(settings):
     if "seccomp" not in without:
         for text in settings["filters"]:
             code = ctypes.create_string_buffer(base64.b64decode(text))
-            # The last byte is the one that ctypes adds.
+            # ctypes adds one byte at the end.
             program = _Program((len(code) - 1) // 8, ctypes.addressof(code))
             _filters.append((code, program, ctypes.addressof(program)))
     return missing
@@ -84,15 +85,15 @@ def _landlock(readable):
     return True
 
 
-def child(settings, order, pipe):
+def child(settings, request, pipe):
     without = settings["without"]
     if pipe != channel.FD:
         os.dup2(pipe, channel.FD)
     if "descriptors" not in without:
         _close_others()
     limits = (
-        ("address-space", resource.RLIMIT_AS, order["address_space"]),
-        ("cpu-time", resource.RLIMIT_CPU, order["cpu"]),
+        ("address-space", resource.RLIMIT_AS, request["address_space"]),
+        ("cpu-time", resource.RLIMIT_CPU, request["cpu"]),
         ("file-size", resource.RLIMIT_FSIZE, 0),
         ("open-files", resource.RLIMIT_NOFILE, 64),
         ("core", resource.RLIMIT_CORE, 0),

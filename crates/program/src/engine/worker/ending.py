@@ -1,4 +1,4 @@
-"""How a program ended, in the words that Python has for it, with the program's own lines only."""
+"""The report of how a program ended: tracebacks with only the program's own lines, unawaited calls, unfinished tasks."""
 
 import io
 import json
@@ -18,27 +18,27 @@ HINT = hints.AWAIT
 
 
 def remember(code):
-    """Lets tracebacks and warnings show the lines."""
+    """Stores the code, so that tracebacks and warnings show its lines."""
     linecache.cache[NAME] = (len(code), None, code.splitlines(True), NAME)
 
 
 _unawaited = []
 
 
-def mind_awaits():
-    """Remembers calls that nobody awaited, with the lines that made them. Python's own warning says where they were
-    thrown away instead, in the middle of what the program prints."""
-    pythons_own = warnings._warn_unawaited_coroutine
+def track_awaits():
+    """Records calls that are never awaited, with the lines that created them. Python's own warning shows the line where
+    the coroutine was discarded, and appears within the output of the program."""
+    original = warnings._warn_unawaited_coroutine
 
     def warn(coroutine):
-        made = [line for file, line, _ in coroutine.cr_origin or () if file == NAME]
-        if not made:
-            pythons_own(coroutine)
+        lines = [line for file, line, _ in coroutine.cr_origin or () if file == NAME]
+        if not lines:
+            original(coroutine)
         elif len(_unawaited) < MOST_UNAWAITED:
-            _unawaited.append({"call": coroutine.__qualname__[:200], "line": made[0]})
+            _unawaited.append({"call": coroutine.__qualname__[:200], "line": lines[0]})
 
     warnings._warn_unawaited_coroutine = warn
-    # Comprehensions and lambdas are frames of their own.
+    # Comprehensions and lambdas have separate frames.
     sys.set_coroutine_origin_tracking_depth(3)
 
 
@@ -50,13 +50,13 @@ _unfinished = []
 
 
 def line_of(task):
-    """The line of the program that made a task, or 0."""
-    made = getattr(task.get_coro(), "cr_origin", None) or ()
-    return next((line for file, line, _ in made if file == NAME), 0)
+    """Returns the line of the program that created a task, or 0."""
+    origin = getattr(task.get_coro(), "cr_origin", None) or ()
+    return next((line for file, line, _ in origin if file == NAME), 0)
 
 
-def _running(task):
-    """A task with its lines: where it was made, and where in the program it waits."""
+def _describe(task):
+    """Describes a task with the line that created it and the line where it waits."""
     coroutine = task.get_coro()
     at, inner = None, coroutine
     while inner is not None:
@@ -69,15 +69,15 @@ def _running(task):
 
 
 def unfinished_now(tasks):
-    """What runs while the program could be stopped, as a message."""
-    return json.dumps([dict(_running(task), why="running") for task in tasks]).encode()
+    """Encodes the running tasks, in case the program is killed."""
+    return json.dumps([dict(_describe(task), why="running") for task in tasks]).encode()
 
 
-def leave(tasks, why):
-    """Remembers tasks that are not waited for any more."""
+def abandon(tasks, why):
+    """Records tasks that the program no longer waits for."""
     room = MOST_UNFINISHED - len(_unfinished)
     for task in sorted(tasks, key=line_of)[:room]:
-        _unfinished.append(dict(_running(task), why=why))
+        _unfinished.append(dict(_describe(task), why=why))
 
 
 def unfinished():
@@ -85,103 +85,103 @@ def unfinished():
 
 
 def hide(home):
-    """Frames of this worker are no business of a program, also where it prints tracebacks itself."""
+    """Hides the frames of the worker, also in tracebacks that the program prints."""
 
     def hiding(walk):
-        def walked(*args):
+        def filtered(*args):
             for item in walk(*args):
                 frame = item[0]
                 if not frame.f_code.co_filename.startswith(home):
                     yield item
 
-        return walked
+        return filtered
 
     for name in ("walk_tb", "_walk_tb_with_full_positions"):
         if hasattr(traceback, name):
             setattr(traceback, name, hiding(getattr(traceback, name)))
 
 
-def _own(tb):
-    """The part of a traceback that is in the program."""
+def _program_frames(tb):
+    """Returns the part of a traceback that is in the program."""
     frames = []
     while tb is not None:
         if tb.tb_frame.f_code.co_filename == NAME:
             frames.append(tb)
         tb = tb.tb_next
-    own = None
+    first = None
     for tb in reversed(frames):
-        own = types.TracebackType(own, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
-    return own
+        first = types.TracebackType(first, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    return first
 
 
-def _every(error):
-    """An exception and all that hang on it."""
+def _chain(error):
+    """Returns an exception with its causes, contexts and group members."""
     seen, left = {}, [error]
     while left:
-        one = left.pop()
-        if one is None or id(one) in seen:
+        current = left.pop()
+        if current is None or id(current) in seen:
             continue
-        seen[id(one)] = one
-        left += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+        seen[id(current)] = current
+        left += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
     return list(seen.values())
 
 
 def _by_interpreter(error):
-    """What the interpreter's own printer says of one exception, without those that hang on it."""
-    keep = error.__cause__, error.__context__, error.__suppress_context__, sys.stderr
+    """Formats one exception with the interpreter's own printer, without its causes and contexts."""
+    saved = error.__cause__, error.__context__, error.__suppress_context__, sys.stderr
     sys.stderr = io.StringIO()
     try:
         error.__cause__ = error.__context__ = None
         sys.__excepthook__(type(error), error, error.__traceback__)
         return sys.stderr.getvalue()
     finally:
-        error.__cause__, error.__context__, error.__suppress_context__, sys.stderr = keep
+        error.__cause__, error.__context__, error.__suppress_context__, sys.stderr = saved
 
 
 def _suggestion(error):
-    """`Did you mean`, which before 3.12 only the interpreter's own printer says."""
+    """Returns the `Did you mean` part, which before 3.12 only the interpreter's own printer adds."""
     if sys.version_info >= (3, 12) or not isinstance(error, (NameError, AttributeError)):
         return ""
-    _, found, rest = _by_interpreter(error).rstrip("\n").rpartition(". Did you mean: ")
-    return found + rest if found and "\n" not in rest else ""
+    _, separator, rest = _by_interpreter(error).rstrip("\n").rpartition(". Did you mean: ")
+    return separator + rest if separator and "\n" not in rest else ""
 
 
-def words(error):
-    every = _every(error)
-    hint = hints.of(error)
-    for one in every:
-        one.__traceback__ = _own(one.__traceback__)
-    if isinstance(error, SyntaxError) and len(every) == 1 and error.__traceback__ is None:
+def format_error(error):
+    chain = _chain(error)
+    hint = hints.hint_for(error)
+    for link in chain:
+        link.__traceback__ = _program_frames(link.__traceback__)
+    if isinstance(error, SyntaxError) and len(chain) == 1 and error.__traceback__ is None:
         if error.text is None and error.filename == NAME and error.lineno:
-            # What the parser accepts and the compiler does not: the interpreter looks for the line in a file.
+            # For errors of the compiler rather than the parser, the interpreter looks for the line in a file.
             error.text = linecache.getline(NAME, error.lineno) or None
-        # It carries its line with it, and the two printers disagree about carets.
+        # The error contains its line, and the two printers place carets differently.
         return _by_interpreter(error)
-    told = traceback.TracebackException(type(error), error, error.__traceback__)
-    _suggest(told, error)
-    text = "".join(told.format())
+    report = traceback.TracebackException(type(error), error, error.__traceback__)
+    _add_suggestions(report, error)
+    text = "".join(report.format())
     if len(text) > LONGEST:
-        left_out = len(text) - LONGEST
+        omitted = len(text) - LONGEST
         half = LONGEST // 2
-        text = "%s\n[... %d characters left out ...]\n%s" % (text[:half], left_out, text[-half:])
+        text = "%s\n[... %d characters omitted ...]\n%s" % (text[:half], omitted, text[-half:])
     return text + hint
 
 
-def _suggest(told, error):
-    pairs, seen = [(told, error)], set()
+def _add_suggestions(report, error):
+    pairs, seen = [(report, error)], set()
     while pairs:
-        one, of = pairs.pop()
-        if one is None or of is None or id(one) in seen:
+        report, error = pairs.pop()
+        if report is None or error is None or id(report) in seen:
             continue
-        seen.add(id(one))
-        suffix = _suggestion(of)
-        if suffix and hasattr(one, "_str"):
-            one._str += suffix
-        pairs += [(one.__cause__, of.__cause__), (one.__context__, of.__context__)]
+        seen.add(id(report))
+        suffix = _suggestion(error)
+        if suffix and hasattr(report, "_str"):
+            report._str += suffix
+        pairs += [(report.__cause__, error.__cause__), (report.__context__, error.__context__)]
 
 
-def of_exit(error):
-    """What `sys.exit` means: nothing, or the words of a failure."""
+def exit_message(error):
+    """Returns the error message of a `sys.exit`, or None if it means success."""
     if error.code is None or error.code == 0 and isinstance(error.code, int):
         return None
     if isinstance(error.code, int):

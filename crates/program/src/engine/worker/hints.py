@@ -1,4 +1,4 @@
-"""What models get wrong in programs, and what they are told: one table, one row for each mistake."""
+"""Hints for common mistakes of models in programs. `TABLE` has one function for each mistake."""
 
 import difflib
 import linecache
@@ -8,9 +8,9 @@ from . import asking
 
 NAME = "<program>"
 AWAIT = (
-    "Hint: a tool call gives a coroutine until it is awaited; write `await` before it, as in `data = await tool(...)`.\n"
+    "hint: a tool call returns a coroutine; write `await` before it, as in `data = await tool(...)`.\n"
 )
-# Packages that are for the network, so that it is no use to have them.
+# Packages that are useless without a network.
 _FOR_NETWORK = {"aiohttp", "boto3", "botocore", "grpc", "httplib2", "httpx", "paramiko", "pycurl", "requests", "urllib3"}
 _FOR_NETWORK |= {"websocket", "websockets"}
 _NETWORK_FILES = ("/socket.py", "/ssl.py", "/urllib/request.py", "/http/client.py", "/smtplib.py", "/ftplib.py")
@@ -20,7 +20,7 @@ _CHAIN = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?=\s*\()")
 
 
 class Mistake:
-    """An exception that a program did not catch, and where it came from."""
+    """An uncaught exception of a program, and its origin."""
 
     def __init__(self, error):
         self.error = error
@@ -38,20 +38,20 @@ class Mistake:
         return any(part in file for file in self.files for part in parts)
 
     def missing(self):
-        """The package that could not be imported."""
+        """Returns the package that could not be imported."""
         return (self.error.name or "").split(".")[0] if isinstance(self.error, ModuleNotFoundError) else ""
 
     def unknown(self):
-        """The name that is not defined."""
-        found = re.match(r"name '(\w+)' is not defined", self.text) if isinstance(self.error, NameError) else None
-        return found.group(1) if found else None
+        """Returns the name that is not defined."""
+        match = re.match(r"name '(\w+)' is not defined", self.text) if isinstance(self.error, NameError) else None
+        return match.group(1) if match else None
 
 
 def _tool(name):
-    """What a program calls the tool of this name, if there is one, and else the names that are close."""
+    """Returns the function name of a tool, or None and the similar names if the tool is unknown."""
     try:
-        face = asking.ask_and_wait({"ask": "face", "tool": name})
-        return (face["words"] or [face["full_name"]])[0], []
+        binding = asking.ask_and_wait({"ask": "face", "tool": name})
+        return (binding["words"] or [binding["full_name"]])[0], []
     except asking.ToolError as error:
         return None, (error.details or {}).get("close", [])
 
@@ -63,20 +63,20 @@ def _await(mistake):
 
 def _no_loop(mistake):
     if isinstance(mistake.error, RuntimeError) and mistake.text == "no running event loop":
-        return AWAIT.replace("a tool call gives a coroutine until it is awaited", "there is no event loop yet, so that no task can run")
+        return AWAIT.replace("a tool call returns a coroutine", "no event loop is running yet, so tasks cannot start")
 
 
 def _imported_tool(mistake):
     package = mistake.missing()
     if not package:
         return None
-    found = re.search(r"from\s+([\w.]+)\s+import\s+(\w+)", mistake.line)
-    member = found.group(2) if found else None
-    named = [package] if member is None else ["mcp__%s__%s" % (package, member)]
-    tool = next((name for name in named if _tool(name)[0] is not None), None)
+    match = re.search(r"from\s+([\w.]+)\s+import\s+(\w+)", mistake.line)
+    member = match.group(2) if match else None
+    candidates = [package] if member is None else ["mcp__%s__%s" % (package, member)]
+    tool = next((name for name in candidates if _tool(name)[0] is not None), None)
     if tool is None and package not in ("tools", "mcp", "toolyard"):
         return None
-    return "Hint: tools need no import: call them by name, as in `data = await %s(...)`.\n" % (member or tool or "tool")
+    return "hint: tools need no import; call them by name, as in `data = await %s(...)`.\n" % (member or tool or "tool")
 
 
 def _network(mistake):
@@ -84,7 +84,7 @@ def _network(mistake):
     loop = isinstance(mistake.error, NotImplementedError) and mistake.passed(("/asyncio/",))
     if stopped or loop or mistake.missing() in _FOR_NETWORK:
         return (
-            "Hint: a program has no network. Call a tool that fetches what you need; "
+            "hint: programs have no network access. Call a tool that fetches what you need; "
             '`await search_tools("fetch")` finds one.\n'
         )
 
@@ -92,7 +92,7 @@ def _network(mistake):
 def _package(mistake):
     if mistake.missing():
         return (
-            "Hint: there is no package `%s`: a program has the standard library only, and nothing can be "
+            "hint: the package `%s` is not available. Programs have only the standard library, and packages cannot be "
             "installed.\n" % mistake.missing()
         )
 
@@ -104,28 +104,28 @@ def _processes(mistake):
     )
     if thread or process:
         return (
-            "Hint: a program cannot start threads or processes. `await asyncio.gather(first(...), second(...))` runs "
-            "calls of tools at once.\n"
+            "hint: programs cannot start threads or processes. `await asyncio.gather(first(...), second(...))` runs "
+            "tool calls in parallel.\n"
         )
 
 
 def _files(mistake):
     if isinstance(mistake.error, OSError) and mistake.error.errno is not None:
         return (
-            "Hint: a program has no files. Keep data in variables, and use a tool to read or write files; "
+            "hint: programs have no files. Keep data in variables, and use a tool to read or write files; "
             '`await search_tools("file")` finds one.\n'
         )
 
 
 def _server_member(mistake):
-    of_tools = isinstance(mistake.error, AttributeError) and mistake.text.startswith("there is no tool")
+    is_lookup = isinstance(mistake.error, AttributeError) and mistake.text.startswith("unknown tool")
     for chain in _CHAIN.findall(mistake.line):
         parts = chain.split(".")
-        if not of_tools and parts[0] != mistake.unknown() or len(parts) < 2:
+        if not is_lookup and parts[0] != mistake.unknown() or len(parts) < 2:
             continue
         word, _ = _tool("mcp__" + "__".join(parts[-2:]))
         if word is not None:
-            return "Hint: tools are functions, not members of a server: write `await %s(...)`.\n" % word
+            return "hint: tools are functions, not attributes of a server; write `await %s(...)`.\n" % word
 
 
 def _close_tool(mistake):
@@ -139,12 +139,12 @@ def _close_tool(mistake):
     for close in _tool(name)[1]:
         for known in (close, close.rsplit("__", 1)[-1]):
             if difflib.SequenceMatcher(None, plain(name), plain(known)).ratio() >= 0.75:
-                return "Hint: there is no `%s`; did you mean the tool `%s`?\n" % (name, close)
+                return "hint: `%s` is not defined; did you mean the tool `%s`?\n" % (name, close)
 
 
 def _json(mistake):
     if isinstance(mistake.error, TypeError) and mistake.text.startswith("the JSON object must be str"):
-        return "Hint: the result of a tool is data already; leave `json.loads` out.\n"
+        return "hint: the result of a tool is already parsed data; remove `json.loads`.\n"
 
 
 def _slice(mistake):
@@ -152,12 +152,12 @@ def _slice(mistake):
     key = isinstance(error, KeyError) and error.args and isinstance(error.args[0], slice)
     if key or isinstance(error, TypeError) and mistake.text == "unhashable type: 'slice'":
         return (
-            "Hint: this is a dict, not a list, so that it has no slices; `print(list(result))` shows its keys, and one "
-            "of them may hold the list.\n"
+            "hint: this is a dict, not a list, so it cannot be sliced; `print(list(result))` shows its keys, and one of "
+            "them may hold the list.\n"
         )
 
 
-# The first that fits is told.
+# The first function that returns a hint wins.
 TABLE = (
     _await,
     _no_loop,
@@ -173,8 +173,8 @@ TABLE = (
 )
 
 
-def of(error):
-    """The hint for an exception, or nothing. What goes wrong here must not hide what went wrong in the program."""
+def hint_for(error):
+    """Returns the hint for an exception, or an empty string. An error in here must not hide that of the program."""
     try:
         mistake = Mistake(error)
         for row in TABLE:

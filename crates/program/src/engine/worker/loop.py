@@ -1,4 +1,4 @@
-"""An event loop that waits for one thing only: the frames that arrive for this program."""
+"""An event loop that waits only for timers and for the frames of this program."""
 
 import asyncio
 import heapq
@@ -6,22 +6,22 @@ from asyncio import events, tasks
 
 from . import asking, channel, ending
 
-# Loops that are not closed. A loop that the program has let go of may still have tasks.
+# Loops that are not closed. A loop that the program no longer references may still have tasks.
 _open = []
 
 
 class Loop(asyncio.BaseEventLoop):
-    """No sockets, no threads, no processes: those are not to be had. It can run inside of itself, so that
+    """An event loop without sockets, threads and processes, which the sandbox forbids. It is reentrant, so that
     `asyncio.run` and `run_until_complete` also work in a program that awaits at its top level."""
 
     def __init__(self):
         super().__init__()
         _open.append(self)
-        # Whether what it was last run for went well.
-        self._fine = True
-        # The tasks that are waited for at the end, while that lasts.
+        # Whether the last run succeeded.
+        self._succeeded = True
+        # The tasks that the program waits for at its end, and those that the engine knows of.
         self._finishing = None
-        self._told = None
+        self._reported = None
 
     def close(self):
         super().close()
@@ -47,9 +47,9 @@ class Loop(asyncio.BaseEventLoop):
         else:
             wait = None
         if self._finishing is not None and wait != 0:
-            self._tell_unfinished()
+            self._report_unfinished()
             if wait is None and not asking._sent:
-                # No timer and no answer is due, so that nothing can ever happen here again.
+                # No timer and no reply is pending, so no task can ever continue.
                 self.stop()
                 return
         if wait != 0 or asking._sent:
@@ -63,7 +63,7 @@ class Loop(asyncio.BaseEventLoop):
             handle._scheduled = False
             ready.append(handle)
         for _ in range(len(ready)):
-            # A loop inside of this one may have taken some of them.
+            # A nested run may have taken some of them.
             if not ready:
                 break
             handle = ready.popleft()
@@ -72,14 +72,14 @@ class Loop(asyncio.BaseEventLoop):
 
     def run_until_complete(self, future):
         if not self.is_running():
-            self._fine = False
+            self._succeeded = False
             try:
-                with _Aside():
+                with _Suspended():
                     result = super().run_until_complete(future)
             except SystemExit as error:
-                self._fine = ending.of_exit(error) is None
+                self._succeeded = ending.exit_message(error) is None
                 raise
-            self._fine = True
+            self._succeeded = True
             return result
         self._check_closed()
         future = tasks.ensure_future(future, loop=self)
@@ -95,11 +95,11 @@ class Loop(asyncio.BaseEventLoop):
         return future.result()
 
     def run_forever(self):
-        with _Aside():
+        with _Suspended():
             super().run_forever()
 
     def finish(self):
-        """Runs until every task is done, or can never be done. A task that failed where nobody looked fails this."""
+        """Runs until every task is done or can never be done. Raises the exception of a task if nothing retrieved it."""
         seen = []
         while True:
             left = sorted(asyncio.all_tasks(self), key=ending.line_of)
@@ -109,7 +109,7 @@ class Loop(asyncio.BaseEventLoop):
             try:
                 self._run_until_done(left)
             except _Stuck:
-                ending.leave(asyncio.all_tasks(self), "stuck")
+                ending.abandon(asyncio.all_tasks(self), "stuck")
                 break
         for task in seen:
             if task.done() and not task.cancelled() and getattr(task, "_log_traceback", True):
@@ -120,14 +120,14 @@ class Loop(asyncio.BaseEventLoop):
     def _run_until_done(self, left):
         done, missing = self.create_future(), len(left)
 
-        def one_less(_):
+        def count_down(_):
             nonlocal missing
             missing -= 1
             if not missing and not done.done():
                 done.set_result(None)
 
         for task in left:
-            task.add_done_callback(one_less)
+            task.add_done_callback(count_down)
         self._finishing = left
         try:
             self.run_until_complete(done)
@@ -136,19 +136,19 @@ class Loop(asyncio.BaseEventLoop):
                 raise
             raise _Stuck from None
         finally:
-            self._finishing = self._told = None
+            self._finishing = self._reported = None
             for task in left:
-                task.remove_done_callback(one_less)
+                task.remove_done_callback(count_down)
 
-    def _tell_unfinished(self):
-        """Whoever stops the program when its time is up says which tasks it stopped."""
+    def _report_unfinished(self):
+        """Sends the running tasks to the engine, which lists them if it stops the program."""
         running = [task for task in self._finishing if not task.done()][: ending.MOST_UNFINISHED]
-        if running != self._told:
-            self._told = running
+        if running != self._reported:
+            self._reported = running
             channel.send(channel.UNFINISHED, ending.unfinished_now(running))
 
     def run_in_executor(self, executor, func, *args):
-        """There are no threads, so it is done here and now."""
+        """Runs the function immediately, because there are no threads."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -170,11 +170,11 @@ class Loop(asyncio.BaseEventLoop):
 
 
 class _Stuck(Exception):
-    """There are tasks, and nothing that could make any of them go on."""
+    """Tasks remain, but none of them can continue."""
 
 
-class _Aside:
-    """Puts a running loop aside while another one runs."""
+class _Suspended:
+    """Suspends the running loop while another one runs."""
 
     def __enter__(self):
         self.running = events._get_running_loop()
@@ -190,9 +190,9 @@ class Policy(asyncio.DefaultEventLoopPolicy if hasattr(asyncio, "DefaultEventLoo
     _loop_factory = Loop
 
 
-def _aside(function):
+def _suspending(function):
     def run(*args, **kwargs):
-        with _Aside():
+        with _Suspended():
             return function(*args, **kwargs)
 
     run.__name__ = run.__qualname__ = function.__name__
@@ -204,7 +204,7 @@ _cancel_all_tasks = asyncio.runners._cancel_all_tasks
 
 
 def _finish_or_cancel(loop):
-    """What `asyncio.run` does at its end: Python cancels what still runs, and so loses calls without a word."""
+    """Replaces the end of `asyncio.run`. Python cancels the remaining tasks there, and silently loses calls."""
     try:
         finish(loop)
     finally:
@@ -214,28 +214,28 @@ def _finish_or_cancel(loop):
 def finish(loop):
     if not isinstance(loop, Loop) or loop.is_closed() or loop.is_running():
         return
-    if loop._fine:
+    if loop._succeeded:
         loop.finish()
     else:
-        ending.leave(asyncio.all_tasks(loop), "cancelled")
+        ending.abandon(asyncio.all_tasks(loop), "cancelled")
 
 
 def finish_all():
-    """The same for loops that the program ran itself and did not close."""
+    """Finishes the loops that the program did not close."""
     for loop in list(_open):
         finish(loop)
 
 
-def leave_all():
-    """The program has failed: what its loops still run is not waited for."""
+def abandon_all():
+    """Records the tasks of all loops as canceled, because the program failed."""
     for loop in list(_open):
         if not loop.is_closed():
-            ending.leave(asyncio.all_tasks(loop), "cancelled")
+            ending.abandon(asyncio.all_tasks(loop), "cancelled")
 
 
 def install():
     asyncio.runners._cancel_all_tasks = _finish_or_cancel
     events._event_loop_policy = Policy()
-    asyncio.run = asyncio.runners.run = _aside(asyncio.run)
+    asyncio.run = asyncio.runners.run = _suspending(asyncio.run)
     if hasattr(asyncio, "Runner"):
-        asyncio.Runner.run = _aside(asyncio.Runner.run)
+        asyncio.Runner.run = _suspending(asyncio.Runner.run)

@@ -1,4 +1,4 @@
-"""Says where this Python keeps what it needs. Runs once, outside of the sandbox, as whoever started the yard."""
+"""Prints the files that this Python needs. Runs once, outside the sandbox, as the user of the yard."""
 
 import json
 import os
@@ -9,14 +9,14 @@ if sys.version_info < (3, 9) or sys.implementation.name != "cpython":
     print(json.dumps({"refused": "%s %d.%d" % ((sys.implementation.name,) + sys.version_info[:2])}))
     sys.exit()
 
-LEFT_OUT = ("_tkinter", "_curses", "_dbm", "_gdbm", "readline", "nis", "ossaudiodev", "_test", "xx", "_xx", "_ctypes_test")
+EXCLUDED = ("_tkinter", "_curses", "_dbm", "_gdbm", "readline", "nis", "ossaudiodev", "_test", "xx", "_xx", "_ctypes_test")
 
 library = os.path.realpath(sysconfig.get_path("stdlib"))
 platform = os.path.realpath(sysconfig.get_path("platstdlib"))
 dynamic = os.path.join(platform, "lib-dynload")
 for file in sorted(os.listdir(dynamic) if os.path.isdir(dynamic) else ()):
     name = file.split(".")[0]
-    if not name.startswith(LEFT_OUT):
+    if not name.startswith(EXCLUDED):
         try:
             __import__(name)
         except Exception:
@@ -31,7 +31,7 @@ with open("/proc/self/maps") as maps:
 executable = os.path.realpath(sys.executable)
 libraries = {path for path in libraries if not path.startswith((library + "/", platform + "/"))}
 
-# The loader asks for a library by another name than that of its file, and by links between folders.
+# The loader also finds libraries through symbolic links, within and between folders.
 links = {}
 folders = {os.path.dirname(path) for path in libraries} | {"/lib", "/lib64", "/usr/lib", "/usr/lib64"}
 for folder in folders:

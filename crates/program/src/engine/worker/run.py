@@ -1,4 +1,4 @@
-"""One program, in a process of its own: confine it, read it, run it, say how it ended."""
+"""Runs one program in its process: confines it, reads it, executes it and reports how it ended."""
 
 import ast
 import asyncio
@@ -15,18 +15,18 @@ from . import asking, channel, confine, ending, faces, loop
 
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _COROUTINE = 0x80
-# The longest value of a last expression that is told, in bytes.
+# The maximum length of the value of the last expression, in bytes.
 LONGEST_VALUE = 100_000
 
 
 class Output(io.BufferedIOBase):
-    """What is printed, in order, whichever stream it was printed to. Whole lines go out at once, so that they are
-    there if the program is killed."""
+    """Standard output and standard error in one stream. Complete lines are sent immediately, so that they survive if the
+    program is killed."""
 
     def __init__(self):
         self.room = 0
         self.left_out = 0
-        self.told = 0
+        self.reported = 0
         self.printed = False
         self.pending = bytearray()
 
@@ -44,20 +44,20 @@ class Output(io.BufferedIOBase):
         self.pending += data
         if b"\n" in data or len(self.pending) > 65536 or cut and self.pending:
             self.send()
-        # Not for every line: a program that prints on and on would say little else.
-        if cut and self.left_out - self.told > self.told >> 12:
-            self.tell()
+        # Not for every line, to limit the number of frames of a program that keeps printing.
+        if cut and self.left_out - self.reported > self.reported >> 12:
+            self.report()
         return size
 
-    def tell(self):
-        """How much was left out, so that it is known if the program is killed."""
-        if self.told != self.left_out:
-            self.told = self.left_out
+    def report(self):
+        """Reports how much output was omitted, so that the engine knows if it kills the program."""
+        if self.reported != self.left_out:
+            self.reported = self.left_out
             channel.send(channel.LEFT_OUT, self.left_out.to_bytes(8, "little"))
 
     def settle(self):
         self.send()
-        self.tell()
+        self.report()
 
     def send(self):
         pending = self.pending
@@ -71,7 +71,7 @@ class Output(io.BufferedIOBase):
 
 
 class Input(io.TextIOBase):
-    """Nobody is there to type."""
+    """An empty standard input."""
 
     encoding = "utf-8"
 
@@ -87,11 +87,11 @@ class Input(io.TextIOBase):
 
 def no_input(prompt="", /):
     sys.stdout.write(str(prompt))
-    raise EOFError("input() has nobody to ask: a program has no standard input")
+    raise EOFError("input() is not available: a program has no standard input")
 
 
 def no_system(command):
-    """Python's own gives back a number that few look at."""
+    """Replaces `os.system`, which only returns a status that scripts rarely check."""
     raise PermissionError("programs cannot start processes")
 
 
@@ -99,7 +99,7 @@ _output = None
 
 
 def prepare():
-    """What can be done once for all programs."""
+    """Does what can be done once for all programs."""
     global _output
     import _sitebuiltins
 
@@ -115,23 +115,23 @@ def prepare():
     channel.before_waiting = _output.settle
     loop.install()
     ending.hide(os.path.dirname(__file__))
-    ending.mind_awaits()
+    ending.track_awaits()
     sys.argv = [ending.NAME]
 
 
-def child(settings, order, pipe):
-    """A fork of the zygote, from its first step to its last."""
+def child(settings, request, pipe):
+    """Runs in a fork of the zygote and never returns."""
     try:
-        confine.child(settings, order, pipe)
+        confine.child(settings, request, pipe)
         channel.open_here()
         _, body = channel.receive()
         program = loads(body)
         _output.room = program["output"]
         gc.enable()
-        how = _run(program["code"], program["faces"], min(program["output"], LONGEST_VALUE))
-        how["left_out"] = _output.left_out
+        result = _run(program["code"], program["faces"], min(program["output"], LONGEST_VALUE))
+        result["left_out"] = _output.left_out
         _output.send()
-        channel.send(channel.ENDING, dumps(how).encode())
+        channel.send(channel.ENDING, dumps(result).encode())
     except BaseException as error:
         _report(error)
     finally:
@@ -140,56 +140,56 @@ def child(settings, order, pipe):
 
 def _report(error):
     try:
-        why = {"how": "broken", "why": "%s: %s" % (type(error).__name__, error)}
-        channel.send(channel.ENDING, dumps(why).encode())
+        result = {"how": "broken", "why": "%s: %s" % (type(error).__name__, error)}
+        channel.send(channel.ENDING, dumps(result).encode())
     except BaseException:
         _exit(1)
 
 
-def _run(code, known, longest):
+def _run(code, bindings, longest):
     main = types.ModuleType("__main__")
     main.__builtins__ = builtins
     sys.modules["__main__"] = main
-    vars(builtins).update(faces.names(known))
+    vars(builtins).update(faces.names(bindings))
     ending.remember(code)
-    how = _attempt(code, vars(main), longest)
-    if how["how"] == "raised":
-        loop.leave_all()
+    result = _attempt(code, vars(main), longest)
+    if result["how"] == "raised":
+        loop.abandon_all()
     _wind_up(main)
-    if how["how"] == "finished" or how["how"] == "raised":
-        how["unfinished"] = ending.unfinished()
-    # Who is told what to do about a coroutine already need not hear it twice.
-    if how["how"] == "finished" or how["how"] == "raised" and not how["traceback"].endswith(ending.HINT):
-        how["unawaited"] = ending.unawaited()
-    return how
+    if result["how"] == "finished" or result["how"] == "raised":
+        result["unfinished"] = ending.unfinished()
+    # The hint about a forgotten `await` already covers unawaited calls.
+    if result["how"] == "finished" or result["how"] == "raised" and not result["traceback"].endswith(ending.HINT):
+        result["unawaited"] = ending.unawaited()
+    return result
 
 
 def _attempt(code, names, longest):
-    # Whoever has run out of memory needs some to say so.
+    # Reporting that memory ran out needs memory.
     ballast = bytearray(1 << 20)
     try:
         value = None
         try:
             value = _execute(code, names)
         except SystemExit as error:
-            if ending.of_exit(error) is not None:
+            if ending.exit_message(error) is not None:
                 raise
         loop.finish_all()
-        return {"how": "finished", "value": _shown(value, longest)}
+        return {"how": "finished", "value": _render(value, longest)}
     except SystemExit as error:
-        said = ending.of_exit(error)
-        return {"how": "finished"} if said is None else {"how": "raised", "traceback": said}
+        message = ending.exit_message(error)
+        return {"how": "finished"} if message is None else {"how": "raised", "traceback": message}
     except MemoryError as error:
         del ballast
         error.__traceback__ = None
         return {"how": "memory"}
     except BaseException as error:
         del ballast
-        return {"how": "raised", "traceback": ending.words(error)}
+        return {"how": "raised", "traceback": ending.format_error(error)}
 
 
 def _execute(code, names):
-    """Runs the program; gives back the value of its last line, if that is an expression."""
+    """Runs the program. Returns the value of its last line, if that is an expression."""
     body, last = _compiled(code)
     if (body.co_flags | (last.co_flags if last else 0)) & _COROUTINE:
         return asyncio.run(_awaited(body, last, names))
@@ -208,7 +208,7 @@ async def _awaited(body, last, names):
 
 
 def _compiled(code):
-    """The program up to its last expression, and that expression."""
+    """Compiles the program up to its last expression, and that expression."""
     if "\0" in code:
         before = code[: code.index("\0")]
         line = before.count("\n") + 1
@@ -222,14 +222,14 @@ def _compiled(code):
             last = compile(last, ending.NAME, "eval", _TOP_LEVEL_AWAIT, dont_inherit=True)
         return compile(tree, ending.NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True), last
     except RecursionError:
-        # Trees of objects may be less deep than the compiler's own.
+        # The limit for syntax tree objects is lower than that of the compiler itself.
         return compile(code, ending.NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True), None
 
 
-def _shown(value, longest):
-    """The value of the last expression in words, where the program has said nothing else."""
+def _render(value, longest):
+    """Renders the value of the last expression, if the program printed nothing."""
     if isinstance(value, asyncio.Future):
-        # The task of the last line is done by now; if it failed, so has the program.
+        # The task of the last line is done by now. If it failed, the program failed too.
         value = value.result() if value.done() and not value.cancelled() else None
     if _output.printed or value is None or asyncio.iscoroutine(value):
         return None
@@ -239,13 +239,13 @@ def _shown(value, longest):
         raise
     except Exception as error:
         text = "<%s object whose repr raises %s: %s>" % (type(value).__name__, type(error).__name__, error)
-    told = text.encode("utf-8", "backslashreplace")
-    short = told[:longest].decode("utf-8", "ignore")
-    return {"text": short, "left_out": len(told) - len(short.encode())}
+    encoded = text.encode("utf-8", "backslashreplace")
+    short = encoded[:longest].decode("utf-8", "ignore")
+    return {"text": short, "left_out": len(encoded) - len(short.encode())}
 
 
 def _wind_up(main):
-    """What Python does when it ends: exit functions, then the names of the main module, one after the other."""
+    """Ends the program like Python does: runs exit functions, then clears the names of the main module in order."""
     import atexit
 
     atexit._run_exitfuncs()

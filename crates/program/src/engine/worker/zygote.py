@@ -1,6 +1,6 @@
-"""The process that every program is a fork of: it loads the standard library once, and never runs a line of a program.
+"""The process that all programs are forked from. It loads the standard library once, and never runs code of a program.
 
-It is the first process of its process namespace, so that all programs die with it. What it reads comes from the engine.
+It is process 1 of its process namespace, so all programs die with it. It reads only messages of the engine.
 """
 
 import gc
@@ -23,17 +23,17 @@ CONTROL = 0
 
 
 def preload():
-    """Imports what scripts use, so that a fork finds it there; returns the names that were found."""
+    """Imports commonly used modules, so that forks have them. Returns the names of those that exist."""
     import importlib
 
-    found = []
+    modules = []
     for name in SETTINGS["preload"]:
         try:
             importlib.import_module(name)
-            found.append(name)
+            modules.append(name)
         except ImportError:
             pass
-    return found
+    return modules
 
 
 def main():
@@ -70,23 +70,23 @@ def main():
             message, descriptors, _, _ = socket.recv_fds(control, 4096, 1)
             if not message:
                 return
-            order = json.loads(message)
+            request = json.loads(message)
             (pipe,) = descriptors
             try:
                 pid = os.fork()
             except OSError as error:
                 os.close(pipe)
-                refused = {"refused": {"id": order["id"], "why": str(error)}}
+                refused = {"refused": {"id": request["id"], "why": str(error)}}
                 control.sendall(json.dumps(refused).encode())
                 continue
             if pid == 0:
-                # Never returns, whatever the program does.
-                run.child(SETTINGS, order, pipe)
+                # Never returns.
+                run.child(SETTINGS, request, pipe)
             os.close(pipe)
             handle = os.pidfd_open(pid)
-            running[handle] = (order["id"], pid)
+            running[handle] = (request["id"], pid)
             poll.register(handle, select.POLLIN)
-            socket.send_fds(control, [b'{"started":{"id":%d}}' % order["id"]], [handle])
+            socket.send_fds(control, [b'{"started":{"id":%d}}' % request["id"]], [handle])
 
 
 main()

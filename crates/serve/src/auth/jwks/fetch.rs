@@ -7,11 +7,11 @@ use reqwest::redirect::Policy;
 
 use super::JwksFetcher;
 
-/// How long connecting to an issuer may take.
+/// Time limit for connecting to an issuer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an issuer may take to send its keys.
+/// Time limit for fetching a key set.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest key set that is read.
+/// Maximum size of a key set.
 const LARGEST_KEY_SET: usize = 1024 * 1024;
 
 /// Fetches key sets over HTTP.
@@ -27,7 +27,7 @@ impl JwksClient {
         Self { tls, http: Arc::default() }
     }
 
-    /// Fetches the key set at this address.
+    /// Returns a function that fetches the key set at `url`.
     pub fn fetcher(&self, url: &str) -> JwksFetcher {
         let (client, url) = (self.clone(), url.to_owned());
         Arc::new(move || {
@@ -36,26 +36,27 @@ impl JwksClient {
                 let request = client.http()?.get(&url).header("accept", "application/json");
                 let response = request.timeout(FETCH_TIMEOUT).send().await.map_err(redact_url)?;
                 if !response.status().is_success() {
-                    return Err(format!("it answered {}", response.status()));
+                    return Err(format!("HTTP status {}", response.status()));
                 }
                 read_key_set(response).await
             })
         })
     }
 
-    /// Redirects are not followed: keys come from the address in the configuration or not at all.
+    /// Returns the HTTP client. It does not follow redirects: keys come only from the configured
+    /// URL.
     fn http(&self) -> Result<&reqwest::Client, String> {
         if let Some(http) = self.http.get() {
             return Ok(http);
         }
         let http = reqwest::Client::builder().tls_backend_preconfigured(self.tls.clone());
         let http = http.redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT).build();
-        let http = http.map_err(|error| format!("cannot set up HTTP: {error}"))?;
+        let http = http.map_err(|error| format!("cannot create the HTTP client: {error}"))?;
         Ok(self.http.get_or_init(|| http))
     }
 }
 
-/// The address may hold a secret.
+/// Removes the URL from the error, because it may contain a secret.
 fn redact_url(error: reqwest::Error) -> String {
     error.without_url().to_string()
 }
@@ -65,10 +66,10 @@ async fn read_key_set(mut response: reqwest::Response) -> Result<String, String>
     while let Some(chunk) = response.chunk().await.map_err(redact_url)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > LARGEST_KEY_SET {
-            return Err(format!("it answered more than {LARGEST_KEY_SET} bytes"));
+            return Err(format!("the key set exceeds the limit of {LARGEST_KEY_SET} bytes"));
         }
     }
-    String::from_utf8(bytes).map_err(|_| "it answered no text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "the key set is not UTF-8 text".to_owned())
 }
 
 #[cfg(test)]
@@ -82,7 +83,7 @@ mod tests {
 
     use super::JwksClient;
 
-    /// An issuer whose keys are at `/keys`; `/302` and so on redirect there.
+    /// Starts an issuer with its keys at `/keys`. `/302`, `/307` and `/308` redirect there.
     async fn start_issuer() -> String {
         let redirect = |status: StatusCode| get(async move || (status, [(header::LOCATION, "/keys")]));
         let issuer = Router::new()
@@ -107,9 +108,9 @@ mod tests {
         let (issuer, client) = (start_issuer().await, client());
         for status in ["302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
             let url = format!("{issuer}/{}", &status[..3]);
-            assert_eq!(client.fetcher(&url)().await, Err(format!("it answered {status}")));
+            assert_eq!(client.fetcher(&url)().await, Err(format!("HTTP status {status}")));
         }
-        // The address itself would have been fine.
+        // The redirect target itself is a valid key set.
         let url = format!("{issuer}/keys");
         assert_eq!(client.fetcher(&url)().await, Ok(r#"{"keys":[]}"#.to_owned()));
     }

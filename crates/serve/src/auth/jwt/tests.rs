@@ -1,4 +1,4 @@
-//! Tokens that an issuer signed, and everything that pretends to be one.
+//! Valid tokens of an issuer, and forgeries.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// A key of the issuer, under the name `ec`.
+/// An issuer with one EC key.
 struct Issuer {
     key: EcdsaKeyPair,
 }
@@ -83,7 +83,7 @@ fn only(list: &[&str]) -> Permissions {
     Permissions::Only(list.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// The claims with one of them changed; null takes it away.
+/// Returns the claims with one of them replaced. Null stands for a missing claim.
 fn with(name: &str, value: Value) -> Value {
     let mut claims = claims();
     claims[name] = value;
@@ -91,7 +91,7 @@ fn with(name: &str, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn whom_the_issuer_vouches_for_is_let_in_with_what_its_scopes_say() {
+async fn scopes_of_a_valid_token_become_permissions() {
     let issuer = Issuer::new();
     let jwt = fixed(&[issuer.jwk("ec")]);
     let principal = jwt.verify(&issuer.sign(&head(), &claims())).await.unwrap();
@@ -116,7 +116,7 @@ async fn privileged_scopes_grant_nothing_unless_the_configuration_maps_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_right_is_refused_for_what_it_is() {
+async fn every_invalid_header_or_claim_is_rejected_with_its_reason() {
     let issuer = Issuer::new();
     let jwt = fixed(&[issuer.jwk("ec")]);
     let (hour, day) = (3600, 86_400);
@@ -147,7 +147,7 @@ async fn what_is_not_right_is_refused_for_what_it_is() {
         (head(), with("sub", json!("")), RejectionReason::JwtSubject),
         (head(), with("sub", json!("x".repeat(300))), RejectionReason::JwtSubject),
         (head(), with("sub", json!("a\nb")), RejectionReason::JwtSubject),
-        // What would reorder or hide a part of the name in the audit and on screens.
+        // Characters that would reorder or hide a part of the name in the audit log and on screens.
         (head(), with("sub", json!("a\u{202e}b")), RejectionReason::JwtSubject),
         (head(), with("sub", json!("ad\u{200b}a")), RejectionReason::JwtSubject),
         (head(), with("sub", json!("ada\u{2066}")), RejectionReason::JwtSubject),
@@ -160,7 +160,7 @@ async fn what_is_not_right_is_refused_for_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_token_without_a_signature_or_with_the_wrong_one_is_nobodys() {
+async fn a_token_without_a_valid_signature_is_rejected() {
     let (issuer, stranger) = (Issuer::new(), Issuer::new());
     let jwt = fixed(&[issuer.jwk("ec")]);
     assert_eq!(jwt.verify(&stranger.sign(&head(), &claims())).await, Err(RejectionReason::JwtSignature));
@@ -170,7 +170,7 @@ async fn a_token_without_a_signature_or_with_the_wrong_one_is_nobodys() {
     let other = encode(with("sub", json!("root")).to_string());
     let forged = format!("{}.{other}.{signature}", encode(head().to_string()));
     assert_eq!(jwt.verify(&forged).await, Err(RejectionReason::JwtSignature));
-    // The public key as if it were a shared secret.
+    // The public key used as a shared secret.
     let public = issuer.key.public_key().as_ref();
     let unsigned = format!("{}.{}", encode(r#"{"alg":"HS256","kid":"ec"}"#), encode(claims().to_string()));
     let secret = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, public);
@@ -195,7 +195,7 @@ async fn only_the_algorithms_that_were_allowed_are_taken() {
 }
 
 #[tokio::test]
-async fn without_a_name_there_must_be_one_key_only_that_could_be_meant() {
+async fn a_token_without_a_key_id_needs_exactly_one_matching_key() {
     let (issuer, other) = (Issuer::new(), Issuer::new());
     let token = issuer.sign(&json!({"alg": "ES256"}), &claims());
     assert!(fixed(&[issuer.jwk("a")]).verify(&token).await.is_ok());
@@ -206,9 +206,9 @@ async fn without_a_name_there_must_be_one_key_only_that_could_be_meant() {
 #[tokio::test]
 async fn every_kind_of_key_is_understood() {
     let random = SystemRandom::new();
-    let sign_rsa = |key: &RsaKeyPair, how: &'static dyn RsaEncoding, text: &str| {
+    let sign_rsa = |key: &RsaKeyPair, encoding: &'static dyn RsaEncoding, text: &str| {
         let mut signature = vec![0; key.public().modulus_len()];
-        key.sign(how, &random, text.as_bytes(), &mut signature).unwrap();
+        key.sign(encoding, &random, text.as_bytes(), &mut signature).unwrap();
         signature
     };
     let rsa = RsaKeyPair::from_pkcs8(&rsa_key()).unwrap();
@@ -221,17 +221,17 @@ async fn every_kind_of_key_is_understood() {
     let p384_jwk = json!({"kty": "EC", "crv": "P-384", "kid": "p384", "x": encode(&point[1..49]), "y": encode(&point[49..])});
     let ed = Ed25519KeyPair::from_pkcs8(Ed25519KeyPair::generate_pkcs8(&random).unwrap().as_ref()).unwrap();
     let ed_jwk = json!({"kty": "OKP", "crv": "Ed25519", "kid": "ed", "x": encode(ed.public_key().as_ref())});
-    let odd = json!({"kty": "oct", "kid": "shared", "k": "c2VjcmV0"});
-    let jwt = fixed(&[odd, json!(7), rsa_jwk, p384_jwk, ed_jwk]);
+    let symmetric_jwk = json!({"kty": "oct", "kid": "shared", "k": "c2VjcmV0"});
+    let jwt = fixed(&[symmetric_jwk, json!(7), rsa_jwk, p384_jwk, ed_jwk]);
     type Sign<'a> = &'a dyn Fn(&str) -> Vec<u8>;
-    let ways: [(&str, &str, Sign<'_>); 5] = [
+    let signers: [(&str, &str, Sign<'_>); 5] = [
         ("rsa", "RS256", &|text| sign_rsa(&rsa, &RSA_PKCS1_SHA256, text)),
         ("rsa", "RS384", &|text| sign_rsa(&rsa, &RSA_PKCS1_SHA384, text)),
         ("rsa", "PS512", &|text| sign_rsa(&rsa, &RSA_PSS_SHA512, text)),
         ("p384", "ES384", &|text| p384.sign(&random, text.as_bytes()).unwrap().as_ref().to_vec()),
         ("ed", "EdDSA", &|text| ed.sign(text.as_bytes()).as_ref().to_vec()),
     ];
-    for (kid, algorithm, sign) in ways {
+    for (kid, algorithm, sign) in signers {
         let head = json!({"alg": algorithm, "kid": kid}).to_string();
         let signed = format!("{}.{}", encode(head), encode(claims().to_string()));
         let token = format!("{signed}.{}", encode(sign(&signed)));
@@ -242,14 +242,14 @@ async fn every_kind_of_key_is_understood() {
 }
 
 #[test]
-fn keys_that_are_none_are_said_to_be() {
+fn reports_why_a_key_set_is_invalid() {
     for (text, problem) in [
-        ("", "it is no JSON: EOF while parsing a value at line 1 column 0"),
-        ("{}", "it has no list `keys`"),
-        (r#"{"keys":[]}"#, "there is no public key in it that can be used"),
+        ("", "invalid JSON: EOF while parsing a value at line 1 column 0"),
+        ("{}", "missing array `keys`"),
+        (r#"{"keys":[]}"#, "contains no supported public key"),
         (
             r#"{"keys":[{"kty":"oct","k":"x"},{"kty":"EC","crv":"P-256","x":"AA","y":"AA"}]}"#,
-            "there is no public key in it that can be used",
+            "contains no supported public key",
         ),
     ] {
         assert_eq!(Jwks::parse(text).unwrap_err(), problem);
@@ -286,8 +286,8 @@ async fn claims_lead_to_permissions_as_the_settings_say() {
     }
 }
 
-/// An issuer that is asked over the network, so to speak: what it answers, and how often it was asked.
-fn asked(answers: Arc<parking_lot::Mutex<Result<String, String>>>) -> (KeySource, Arc<AtomicUsize>) {
+/// Returns a key source that fetches the current value of `answers`, and the number of its fetches.
+fn fetched(answers: Arc<parking_lot::Mutex<Result<String, String>>>) -> (KeySource, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
     let fetch: JwksFetcher = Arc::new(move || {
@@ -302,10 +302,10 @@ fn asked(answers: Arc<parking_lot::Mutex<Result<String, String>>>) -> (KeySource
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_asked_for_once_kept_and_asked_for_again_when_a_new_one_appears() {
+async fn keys_are_fetched_once_cached_and_fetched_again_when_a_new_one_appears() {
     let (first, second) = (Issuer::new(), Issuer::new());
     let answers = Arc::new(parking_lot::Mutex::new(Ok(json!({"keys": [first.jwk("ec")]}).to_string())));
-    let (source, count) = asked(Arc::clone(&answers));
+    let (source, count) = fetched(Arc::clone(&answers));
     let jwt = Arc::new(trusting(source));
     let token = first.sign(&head(), &claims());
     let together: Vec<_> = (0..20)
@@ -318,7 +318,7 @@ async fn keys_are_asked_for_once_kept_and_asked_for_again_when_a_new_one_appears
         assert!(one.await.unwrap());
     }
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    // Many tokens with keys that nobody has do not make us ask without end.
+    // Many tokens with unknown keys do not cause a fetch each.
     let rotated = second.sign(&json!({"alg": "ES256", "kid": "new"}), &claims());
     for _ in 0..50 {
         assert_eq!(jwt.verify(&rotated).await, Err(RejectionReason::JwtKeyUnknown));
@@ -335,7 +335,7 @@ async fn keys_are_asked_for_once_kept_and_asked_for_again_when_a_new_one_appears
 async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
     let issuer = Issuer::new();
     let answers = Arc::new(parking_lot::Mutex::new(Err("no route".to_owned())));
-    let (source, count) = asked(Arc::clone(&answers));
+    let (source, count) = fetched(Arc::clone(&answers));
     let jwt = trusting(source);
     let token = issuer.sign(&head(), &claims());
     for _ in 0..10 {
@@ -345,7 +345,7 @@ async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
     *answers.lock() = Ok(json!({"keys": [issuer.jwk("ec")]}).to_string());
     tokio::time::advance(Duration::from_secs(6)).await;
     assert!(jwt.verify(&token).await.is_ok());
-    // Old keys are good for a day where new ones cannot be had.
+    // Cached keys stay valid for a day if new ones cannot be fetched.
     *answers.lock() = Ok("<html>".to_owned());
     for hours in [1, 12] {
         tokio::time::advance(Duration::from_secs(hours * 3600)).await;
@@ -356,7 +356,7 @@ async fn an_issuer_that_cannot_be_reached_is_not_the_callers_fault() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_keys_are_asked_for_again_the_old_ones_do_for_everybody_else() {
+async fn other_callers_use_the_cached_keys_during_a_refresh() {
     let issuer = Issuer::new();
     let text = json!({"keys": [issuer.jwk("ec")]}).to_string();
     let count = Arc::new(AtomicUsize::new(0));
@@ -374,18 +374,18 @@ async fn while_keys_are_asked_for_again_the_old_ones_do_for_everybody_else() {
     let token = issuer.sign(&head(), &claims());
     assert!(jwt.verify(&token).await.is_ok());
     tokio::time::advance(Duration::from_secs(700)).await;
-    let asking = tokio::spawn({
+    let refreshing = tokio::spawn({
         let (jwt, token) = (Arc::clone(&jwt), token.clone());
         async move { jwt.verify(&token).await.is_ok() }
     });
     tokio::task::yield_now().await;
-    let began = tokio::time::Instant::now();
+    let started = tokio::time::Instant::now();
     assert!(jwt.verify(&token).await.is_ok());
-    assert_eq!((began.elapsed(), count.load(Ordering::SeqCst)), (Duration::ZERO, 2));
-    assert!(asking.await.unwrap());
+    assert_eq!((started.elapsed(), count.load(Ordering::SeqCst)), (Duration::ZERO, 2));
+    assert!(refreshing.await.unwrap());
 }
 
-/// A private key that was made for this test and is good for nothing else.
+/// Returns a private key that was generated for this test and is used nowhere else.
 fn rsa_key() -> Vec<u8> {
     use base64::engine::general_purpose::STANDARD;
     STANDARD.decode(include_str!("tests/rsa.pkcs8.base64").replace('\n', "")).unwrap()

@@ -1,4 +1,4 @@
-//! The control socket, spoken to as a client does.
+//! The control socket as a client uses it.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ async fn send(socket: &mut Socket, request: &Value) {
     socket.send(Message::Text(request.to_string().into())).await.unwrap();
 }
 
-/// Sends a request and waits for what is said of it.
+/// Sends a request and waits for its response.
 async fn ask(socket: &mut Socket, request: &Value) -> Value {
     send(socket, request).await;
     loop {
@@ -43,7 +43,7 @@ async fn ask(socket: &mut Socket, request: &Value) -> Value {
     }
 }
 
-/// Whether it is welcomed rather than closed, and the reason for which it is closed.
+/// Waits for the first message after the welcome, or returns the reason of the close frame.
 async fn welcomed(socket: &mut Socket) -> Result<(), String> {
     loop {
         match next(socket).await {
@@ -106,13 +106,13 @@ async fn answers_of_the_control_socket_count_among_the_bytes_of_their_principal(
     let unread = yard.charge(&super::ada(), Quota::Bytes, 100_000).unwrap();
     let refused = ask(&mut ada, &tools).await;
     assert_eq!(refused["error"]["code"], "EXECUTION_ERROR");
-    let why = refused["error"]["message"].as_str().unwrap();
-    assert!(why.starts_with("more than 150000 bytes of answers are in flight"), "{why}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("limit of 150000 response bytes in flight"), "{message}");
     assert_eq!(ask(&mut bob, &tools).await["response"]["count"], 1);
     drop(unread);
     for id in 2..5 {
-        let answered = ask(&mut ada, &json!({"id": id, "subtype": "mcp_tools"})).await;
-        assert_eq!(answered["response"]["count"], 1, "what was sent is given back");
+        let response = ask(&mut ada, &json!({"id": id, "subtype": "mcp_tools"})).await;
+        assert_eq!(response["response"]["count"], 1, "sent bytes are no longer charged");
         while yard.quotas().report().quotas[0].1 > 0 {
             tokio::task::yield_now().await;
         }
@@ -123,12 +123,12 @@ async fn answers_of_the_control_socket_count_among_the_bytes_of_their_principal(
 async fn without_random_numbers_no_control_socket_is_opened() {
     let server = listening_to(Yard::with_sources([])).await;
     let outage = SimulatedOutage::begin();
-    // The client's key is not secret, and the client is not what is tested here.
+    // The client's key is not secret and need not be random.
     let upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
                    sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nauthorization: Bearer secret\r\n";
     let mut stream = server.connect().await;
     super::status(&mut stream, "/control", upgrade).await;
-    assert!(super::is_closed(&mut stream).await, "nothing is said on it");
+    assert!(super::is_closed(&mut stream).await, "the socket is closed without a message");
     drop(outage);
     let mut socket = open(&server, "secret").await.unwrap();
     assert!(ask(&mut socket, &json!({"id": 1, "subtype": "mcp_servers"})).await["response"].is_object());

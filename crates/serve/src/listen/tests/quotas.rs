@@ -1,4 +1,4 @@
-//! What one principal may hold, and that it never costs another anything.
+//! The quotas of one principal, and that they never affect another.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ pub(super) fn quotas(quotas: QuotaLimits) -> YardLimits {
     YardLimits { quotas, ..YardLimits::default() }
 }
 
-/// Sends a message of MCP; gives back the head and the body of the answer.
+/// Sends an MCP message and returns the head and the body of the response.
 pub(super) async fn post(server: &Listening, more: &str, message: &Value) -> (String, Value) {
     let mut stream = server.connect().await;
     let body = message.to_string();
@@ -75,7 +75,7 @@ pub(super) async fn post(server: &Listening, more: &str, message: &Value) -> (St
     (head.to_owned(), serde_json::from_str(body).unwrap_or_default())
 }
 
-/// The header that names a new session.
+/// Starts a session and returns the headers of its requests.
 pub(super) async fn session(server: &Listening, bearer: &str) -> Result<String, String> {
     let params = json!({"protocolVersion": "2025-03-26", "capabilities": {}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -99,11 +99,11 @@ async fn a_batch_of_lists_stops_at_the_bytes_that_its_principal_may_have_in_flig
     let (head, answers) = post(&server, &ada, &json!(batch)).await;
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let answers = answers.as_array().unwrap();
-    let (given, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer["error"].is_null());
-    assert_eq!((given.len(), refused.len()), (3, 97));
-    let why = refused[0]["error"]["message"].as_str().unwrap();
-    assert!(why.starts_with("more than 200000 bytes of answers are in flight"), "{why}");
-    // They were given back once the answer was sent.
+    let (results, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer["error"].is_null());
+    assert_eq!((results.len(), refused.len()), (3, 97));
+    let message = refused[0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("limit of 200000 response bytes in flight"), "{message}");
+    // The charge ends once the response is sent.
     let held = || yard.quotas().report().quotas[0].1;
     while held() > 0 {
         tokio::task::yield_now().await;
@@ -115,7 +115,7 @@ async fn a_batch_of_lists_stops_at_the_bytes_that_its_principal_may_have_in_flig
 }
 
 #[tokio::test]
-async fn what_one_does_not_read_is_refused_to_them_and_not_to_others() {
+async fn unread_bytes_block_only_their_own_principal() {
     let limits = QuotaLimits { bytes: 3 * SIZE, ..QuotaLimits::default() };
     let yard = wordy(quotas(limits));
     let server = listening_to(Arc::clone(&yard)).await;
@@ -136,9 +136,9 @@ async fn sessions_of_one_principal_never_push_out_those_of_another() {
         ada.push(session(&server, BEARER).await.unwrap());
     }
     let works = async |session: &str| post(&server, session, &list()).await.0.starts_with("HTTP/1.1 200");
-    assert!(works(&bob).await, "it was there first, and is another's");
+    assert!(works(&bob).await, "the oldest session, but of another principal");
     assert!(works(&ada[9]).await && works(&ada[8]).await);
-    assert!(!works(&ada[7]).await, "the own idlest one made room");
+    assert!(!works(&ada[7]).await, "the principal's own idlest session is evicted");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Calls that wait, and streams that stay open while they do.
+//! Calls that wait for an answer, and streams that stay open meanwhile.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use toolyard_hub::{
 use super::quotas::{OTHER, post, quotas, session};
 use super::{BEARER, BearerCredentials, Listening, PATIENCE, listening_to};
 
-/// A source whose tool `ask` asks the client for a name, and whose tool `hold` never ends.
+/// A source with a tool `ask` that asks the client for a name, and a tool `hold` that never ends.
 struct Patient {
     name: SourceName,
     offer: Arc<SourceOffer>,
@@ -62,7 +62,7 @@ fn patient(limits: YardLimits) -> Arc<Yard> {
 
 const MODERN: &str = "2026-07-28";
 
-/// A request of a modern client, with the headers that go with it.
+/// Returns a request of a modern client and its headers.
 fn modern(method: &str, mut params: Value) -> (String, Value) {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -86,10 +86,10 @@ async fn calls_that_wait_for_the_client_are_counted_for_each_principal() {
     let parked = ask(BEARER, json!({})).await;
     assert_eq!(parked["result"]["resultType"], "input_required", "{parked}");
     let refused = ask(BEARER, json!({})).await.to_string();
-    assert!(refused.contains("1 calls of this principal wait for an answer"), "{refused}");
+    assert!(refused.contains("limit of 1 calls that wait for an answer"), "{refused}");
     let other = ask(OTHER, json!({})).await;
     assert_eq!(other["result"]["resultType"], "input_required", "{other}");
-    // Once it is answered, there is room for the next.
+    // After an answer, another call can be parked.
     let answer = json!({
         "requestState": parked["result"]["requestState"],
         "inputResponses": {"who": {"action": "accept", "content": {}}},
@@ -99,7 +99,7 @@ async fn calls_that_wait_for_the_client_are_counted_for_each_principal() {
     assert_eq!(ask(BEARER, json!({})).await["result"]["resultType"], "input_required");
 }
 
-/// Sends a request whose answer is a stream of events, and waits for the first event.
+/// Sends a request whose response is an event stream, and waits for the first event.
 async fn stream(server: &Listening, path: &str, more: &str, message: &Value) -> TcpStream {
     let mut stream = server.connect().await;
     let body = message.to_string();
@@ -109,27 +109,28 @@ async fn stream(server: &Listening, path: &str, more: &str, message: &Value) -> 
          accept: application/json, text/event-stream\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut read = Vec::new();
-    while !String::from_utf8_lossy(&read).contains("data:") {
+    let mut response = Vec::new();
+    while !String::from_utf8_lossy(&response).contains("data:") {
         let mut buffer = [0; 1024];
-        let some = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
-        assert!(some > 0, "{}", String::from_utf8_lossy(&read));
-        read.extend(&buffer[..some]);
+        let count = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&response));
+        response.extend(&buffer[..count]);
     }
-    let read = String::from_utf8(read).unwrap();
-    assert!(read.contains("content-type: text/event-stream"), "{read}");
+    let response = String::from_utf8(response).unwrap();
+    assert!(response.contains("content-type: text/event-stream"), "{response}");
     stream
 }
 
-/// Whether the last chunk of the body comes, which is how a stream ends. What it says to be kept open does not count.
+/// Returns whether the stream ends, which is when the last chunk of the body arrives. Keep-alive
+/// comments do not count.
 async fn ends(mut stream: TcpStream) -> bool {
     let mut rest = Vec::new();
     let ending = async {
         while !rest.ends_with(b"0\r\n\r\n") {
             let mut buffer = [0; 1024];
-            let some = stream.read(&mut buffer).await.unwrap();
-            assert!(some > 0, "the connection is cut off");
-            rest.extend(&buffer[..some]);
+            let count = stream.read(&mut buffer).await.unwrap();
+            assert!(count > 0, "the connection was cut off");
+            rest.extend(&buffer[..count]);
         }
     };
     tokio::time::timeout(PATIENCE, ending).await.is_ok()
@@ -150,7 +151,7 @@ async fn streams_of_every_kind_end_with_their_token() {
     let answered = stream(&server, "/mcp", &legacy, &message).await;
     let events = "accept: text/event-stream\r\n";
     let executed = stream(&server, "/mcp/tools/hold/execute", events, &json!({"params": {}})).await;
-    server.keyring.replace(BearerCredentials::default());
+    server.store.replace(BearerCredentials::default());
     let ended = tokio::join!(ends(listening), ends(called), ends(answered), ends(executed));
     assert_eq!(ended, (true, true, true, true), "listen, modern call, legacy call, REST");
 }

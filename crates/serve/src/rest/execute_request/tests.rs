@@ -1,4 +1,4 @@
-//! What an order may look like, and what is said about one that is wrong.
+//! Valid execute requests, and the violations reported for invalid ones.
 
 use std::time::Duration;
 
@@ -18,16 +18,17 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     map
 }
 
-/// The violations of a body.
+/// Returns the violations of a body.
 fn wrong(body: &str) -> Vec<(String, String, Value)> {
     let failure = read_members(body, None).unwrap_err();
     let details: Value = serde_json::from_str(failure.details.unwrap().get()).unwrap();
-    let told = details["violations"].as_array().unwrap().iter();
-    told.map(|told| {
-        let text = |key: &str| told[key].as_str().unwrap().to_owned();
-        (text("pointer"), text("reason"), told["provided"].clone())
-    })
-    .collect()
+    let violations = details["violations"].as_array().unwrap().iter();
+    violations
+        .map(|violation| {
+            let text = |key: &str| violation[key].as_str().unwrap().to_owned();
+            (text("pointer"), text("reason"), violation["provided"].clone())
+        })
+        .collect()
 }
 
 #[test]
@@ -64,29 +65,29 @@ fn a_timeout_that_no_clock_can_tell_is_no_timeout() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn reports_all_violations_together() {
     let body = r#"{"params":[1],"context":{"timeout":0,"priority":"urgent","sessionId":7,"idempotencyKey":"",
         "a/b":1},"paramz":{}}"#;
-    let told = |pointer: &str, reason: &str, provided| (pointer.to_owned(), reason.to_owned(), provided);
+    let violation = |pointer: &str, reason: &str, provided| (pointer.to_owned(), reason.to_owned(), provided);
     assert_eq!(
         wrong(body),
         [
-            told("/params", "must be an object", json!([1])),
-            told("/context/sessionId", "must be a text", json!(7)),
-            told("/context/idempotencyKey", "must have 1 to 255 characters", Value::Null),
-            told("/context/priority", "must be one of: low, normal, high", json!("urgent")),
-            told("/context/timeout", "must be more than 0", json!(0.0)),
-            told("/context/a~1b", "is not known here", json!(1)),
-            told("/paramz", "is not known here", json!({})),
+            violation("/params", "must be an object", json!([1])),
+            violation("/context/sessionId", "must be a string", json!(7)),
+            violation("/context/idempotencyKey", "must have 1 to 255 characters", Value::Null),
+            violation("/context/priority", "must be one of: low, normal, high", json!("urgent")),
+            violation("/context/timeout", "must be greater than 0", json!(0.0)),
+            violation("/context/a~1b", "unknown member", json!(1)),
+            violation("/paramz", "unknown member", json!({})),
         ]
     );
     assert_eq!(
         wrong(r#"{"a":2}"#),
-        [told("/a", "is not known here; what the tool is to get goes into `params`", json!(2))]
+        [violation("/a", "unknown member; tool arguments belong in `params`", json!(2))]
     );
-    assert_eq!(wrong("[]"), [told("", "the body must be an object", Value::Null)]);
+    assert_eq!(wrong("[]"), [violation("", "the body must be an object", Value::Null)]);
     let long = json!({"context": {"userId": "x".repeat(256)}}).to_string();
-    assert_eq!(wrong(&long), [told("/context/userId", "must have 0 to 255 characters", Value::Null)]);
+    assert_eq!(wrong(&long), [violation("/context/userId", "must have 0 to 255 characters", Value::Null)]);
 }
 
 #[test]

@@ -1,21 +1,23 @@
-//! A tool's schema as a part of a larger document. There, references that begin at the schema's own root lead elsewhere,
-//! and the dialect is 2020-12 whatever the schema was written in. What cannot be carried over lets everything pass.
+//! Embeds a tool's schema into the OpenAPI document. There, references to the schema's root have to
+//! be rebased, and the dialect is always 2020-12. A schema that cannot be embedded is replaced by
+//! one that accepts everything.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Larger schemas are not carried over: they are walked and validated while a request waits.
+/// Larger schemas are not embedded, because they are traversed and validated while a request waits.
 const LARGEST: usize = 256 * 1024;
 
-/// A schema that fits into the document.
+/// A schema that is valid inside the document.
 #[derive(Debug, PartialEq)]
 pub(in crate::rest) struct EmbeddedSchema {
     pub(super) schema: Value,
-    /// Whether an empty object is not enough.
+    /// Whether the schema has required properties.
     pub(super) has_required: bool,
 }
 
-/// Carries a schema over to its place in the document, which `base` names. `anything` stands in for one that cannot be.
+/// Rewrites a schema for its location `base` in the document. Returns `anything` if that is not
+/// possible.
 pub(super) fn embed(schema: &RawValue, base: &str, anything: Value) -> EmbeddedSchema {
     match rewrite_schema(schema, base) {
         Some(schema) => {
@@ -46,7 +48,7 @@ fn rewrite_schema(schema: &RawValue, base: &str) -> Option<Value> {
     (whole && jsonschema::draft202012::meta::is_valid(&schema)).then_some(schema)
 }
 
-/// What the schema was written in.
+/// The dialect of a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Dialect {
     /// 2019-09 and later.
@@ -61,13 +63,13 @@ impl Dialect {
     }
 }
 
-/// The schema names its parts in a way that means something else elsewhere.
+/// The schema has identifiers that would have a different meaning in the document.
 struct UnportableSchema;
 
 struct SchemaEmbedder<'a> {
     base: &'a str,
     dialect: Dialect,
-    /// Where references of the schema lead, within itself.
+    /// Targets of the references inside the schema.
     references: Vec<String>,
 }
 
@@ -122,10 +124,10 @@ impl SchemaEmbedder<'_> {
     }
 }
 
-/// Says in 2020-12 what older drafts said otherwise.
+/// Converts keywords of older drafts to 2020-12.
 fn modernize(members: &mut Map<String, Value>) {
     if members.contains_key("$ref") {
-        // Beside a reference, older drafts look at nothing else; only what is referred to may stay.
+        // Older drafts ignore siblings of `$ref`. Keep only the definitions and the annotations.
         members.retain(|key, _| {
             matches!(key.as_str(), "$ref" | "definitions" | "$defs" | "description" | "title")
         });
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_rebased_where_they_are_references_and_nowhere_else() {
+    fn only_references_are_rebased() {
         assert_eq!(
             carried(&json!({
                 "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn older_drafts_are_said_in_the_words_of_the_document() {
+    fn older_drafts_are_converted_to_2020_12() {
         assert_eq!(
             carried(&json!({
                 "$schema": "http://json-schema.org/draft-04/schema#",
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_over_lets_everything_pass() {
+    fn a_schema_that_cannot_be_embedded_accepts_everything() {
         let anything = json!({"type": "object"});
         assert_eq!(carried(&json!({"properties": {"a": {"$anchor": "a"}, "b": {"$ref": "#a"}}})), anything);
         assert_eq!(carried(&json!({"$ref": "https://example.com/schema.json"})), anything);
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn whether_an_empty_object_is_enough_is_known() {
+    fn required_properties_are_detected() {
         let needs = |schema: &Value| embed(&to_raw(schema), "#/x", json!({"type": "object"})).has_required;
         assert!(needs(&json!({"required": ["a"]})));
         assert!(!needs(&json!({"required": []})) && !needs(&json!({})));

@@ -1,4 +1,4 @@
-//! The document as a whole: it holds together, and its schemas are schemas.
+//! The document as a whole: its references resolve, and its schemas are valid.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn every_reference_leads_somewhere_and_every_schema_is_one() {
     assert!(found.contains(&"#/components/schemas/tree.params/definitions/node".to_owned()), "{found:?}");
     for reference in &found {
         let place = reference.strip_prefix('#').unwrap();
-        assert!(document.pointer(place).is_some(), "{reference} leads nowhere");
+        assert!(document.pointer(place).is_some(), "{reference} does not resolve");
     }
     for name in document["components"]["schemas"].as_object().unwrap().keys() {
         // The document is not a schema, but a schema may refer to any part of it.

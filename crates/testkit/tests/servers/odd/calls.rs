@@ -1,4 +1,4 @@
-//! What odd servers do when they are called.
+//! Calls to misbehaving servers.
 
 use std::time::{Duration, Instant};
 
@@ -63,7 +63,7 @@ async fn progress_comes_and_then_nothing() {
         let steps: Vec<_> = steady
             .notifications("notifications/progress")
             .iter()
-            .map(|said| said["progress"].clone())
+            .map(|params| params["progress"].clone())
             .collect();
         assert_eq!((steps, steady.answer.content()), (vec![json!(1), json!(2), json!(3), json!(4)], "done"));
         let mut silence = client.begin_watched_call("silence", json!({"steps": 2, "every_ms": 5}), "t").await;

@@ -1,4 +1,4 @@
-//! What odd servers offer.
+//! What misbehaving servers offer.
 
 use serde_json::{Value, json};
 use toolyard_testkit::probe::{ODD_DEFINITION, ODD_RESULT};

@@ -1,4 +1,4 @@
-//! How odd servers start and end.
+//! How misbehaving servers start and end.
 
 use std::time::{Duration, Instant};
 

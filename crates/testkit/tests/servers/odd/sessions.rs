@@ -1,4 +1,4 @@
-//! Odd servers that remember who they talk to, and that ask them.
+//! Misbehaving servers that keep sessions, and servers that ask their clients.
 
 use serde_json::{Value, json};
 use toolyard_testkit::harness::{Client, Over, Scratch, Version};
@@ -16,7 +16,7 @@ async fn a_session_is_forgotten_after_ten_calls_and_a_new_one_works() {
     }
     let mut second = Client::join(first.server(), Version::V2025_11_25).await;
     let counted = second.call("requests", "{}").await.answer;
-    // The two calls that were refused never reached the server proper.
+    // The two refused calls did not reach the tool handler.
     assert_eq!(counted.result()["structuredContent"]["methods"], json!({"initialize": 2, "tools/call": 11}));
 }
 
@@ -25,11 +25,11 @@ async fn sessions_are_counted() {
     let mut first = client("counts-sessions", Over::Http, Version::V2025_11_25).await;
     let second = Client::join(first.server(), Version::V2025_11_25).await;
     let sessions = |answer: Value| (answer["opened"].clone(), answer["open"].clone());
-    let told = first.call("sessions", "{}").await.answer.result()["structuredContent"].clone();
-    assert_eq!(sessions(told), (json!(2), json!(2)));
+    let counts = first.call("sessions", "{}").await.answer.result()["structuredContent"].clone();
+    assert_eq!(sessions(counts), (json!(2), json!(2)));
     assert_eq!(second.send("DELETE", &second.own_headers("*/*"), Vec::new()).await.status, 200);
-    let told = first.call("sessions", "{}").await.answer.result()["structuredContent"].clone();
-    assert_eq!(sessions(told), (json!(2), json!(1)));
+    let counts = first.call("sessions", "{}").await.answer.result()["structuredContent"].clone();
+    assert_eq!(sessions(counts), (json!(2), json!(1)));
     assert_eq!(
         second.post(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await.refusal().await,
         (404, -32001)
@@ -61,10 +61,10 @@ async fn a_legacy_call_asks_in_between() {
             client.reply(question.id(), result).await;
         }
         let answer = call.finish().await.answer;
-        let said = &answer.result()["structuredContent"];
-        assert_eq!(said["elicit"]["content"]["name"], "Ada", "{over:?}");
+        let answers = &answer.result()["structuredContent"];
+        assert_eq!(answers["elicit"]["content"]["name"], "Ada", "{over:?}");
         assert_eq!(
-            (&said["sample"]["model"], &said["roots"]),
+            (&answers["sample"]["model"], &answers["roots"]),
             (&json!("m"), &json!({"roots": []})),
             "{over:?}"
         );
@@ -75,13 +75,13 @@ async fn a_legacy_call_asks_in_between() {
 async fn a_modern_call_says_what_it_needs() {
     for over in Client::BOTH {
         let mut client = client("asks", over, Version::V2026_07_28).await;
-        let asked = client.call("elicit", "{}").await.answer;
-        let asked = asked.result();
-        assert_eq!(asked["resultType"], "input_required");
-        assert_eq!(asked["inputRequests"]["elicit"]["method"], "elicitation/create");
+        let question = client.call("elicit", "{}").await.answer;
+        let question = question.result();
+        assert_eq!(question["resultType"], "input_required");
+        assert_eq!(question["inputRequests"]["elicit"]["method"], "elicitation/create");
         let responses = json!({"elicit": {"action": "accept", "content": {"name": "Ada"}}});
         let mut again =
-            json!({"name": "elicit", "inputResponses": responses, "requestState": asked["requestState"]});
+            json!({"name": "elicit", "inputResponses": responses, "requestState": question["requestState"]});
         let answer = client.ask("tools/call", &again).await.answer;
         assert_eq!(answer.result()["structuredContent"], responses, "{over:?}");
         again["requestState"] = json!("forged");

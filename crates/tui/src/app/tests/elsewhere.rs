@@ -1,4 +1,4 @@
-//! A yard that runs elsewhere: where it is, what it remembers, and what is seen when it cannot be reached.
+//! A remote yard: its address, its history, and the screens while it cannot be reached.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn attached() -> Stage {
 }
 
 #[test]
-fn a_yard_elsewhere_is_shown_with_its_address() {
+fn a_remote_yard_is_shown_with_its_address() {
     let mut stage = Stage::elsewhere();
     insta::assert_snapshot!("elsewhere_none", stage.screen(80, 24));
     let mut stage = attached();
@@ -44,20 +44,20 @@ fn a_yard_elsewhere_is_shown_with_its_address() {
 #[test]
 fn a_yard_that_cannot_be_reached_says_so_on_every_screen_until_it_can() {
     let mut stage = attached();
-    stage.tell(UiMessage::Connectivity(Some("the yard hung up; retrying".to_owned())));
+    stage.tell(UiMessage::Connectivity(Some("the yard closed the connection; retrying".to_owned())));
     stage.becomes("files", SourceState::Retrying, "the yard at http://127.0.0.1:8080/ cannot be reached");
     insta::assert_snapshot!("elsewhere_away", stage.screen(80, 24));
     stage.later(30);
     stage.key(KeyPress::Char('L'));
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("not connected") && !screen.contains("hung up"), "{screen}");
+    assert!(screen.contains("not connected") && !screen.contains("closed the connection"), "{screen}");
     stage.tell(UiMessage::Connectivity(None));
     let screen = stage.screen(80, 24);
-    assert!(screen.contains("connected again") && !screen.contains("not connected"), "{screen}");
+    assert!(screen.contains("reconnected") && !screen.contains("not connected"), "{screen}");
 }
 
 #[test]
-fn what_the_yard_remembers_is_beside_the_calls_of_this_session() {
+fn recorded_calls_are_beside_the_calls_of_this_session() {
     let mut stage = attached();
     assert!(!stage.app.shows_yard_history());
     stage.key(KeyPress::Char('H'));
@@ -81,7 +81,7 @@ fn what_the_yard_remembers_is_beside_the_calls_of_this_session() {
 }
 
 #[test]
-fn a_yard_without_a_memory_has_one_history() {
+fn a_yard_without_recorded_calls_has_one_history() {
     let mut stage = Stage::usual();
     stage.keys(&[KeyPress::Char('H'), KeyPress::Tab]);
     assert!(!stage.app.shows_yard_history());

@@ -1,4 +1,4 @@
-//! What keys do, by what the app wants done afterwards.
+//! The effects that key presses request.
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
@@ -15,14 +15,14 @@ fn last(stage: &Stage) -> String {
 fn a_tool_is_called_with_what_the_form_holds() {
     let mut stage = Stage::usual();
     stage.at_tool("forecast").key(KeyPress::Char('c'));
-    // What is required comes first; the city is below the place that it is part of.
+    // Required fields come first; the city is nested below the place.
     stage.types("3").keys(&[KeyPress::Down, KeyPress::Down]).types("Zürich").keys(&[
         KeyPress::Down,
         KeyPress::Down,
         KeyPress::Right,
     ]);
     stage.key(KeyPress::Ctrl('s'));
-    assert!(stage.wanted.is_empty(), "a call without a hint is asked about first: {:?}", stage.wanted);
+    assert!(stage.wanted.is_empty(), "a call without annotations is confirmed first: {:?}", stage.wanted);
     stage.key(KeyPress::Char('y'));
     let (_, name, arguments) = stage.call();
     assert_eq!(name, "mcp__weather__forecast");
@@ -30,7 +30,7 @@ fn a_tool_is_called_with_what_the_form_holds() {
 }
 
 #[test]
-fn what_is_hinted_to_be_read_only_is_called_at_once() {
+fn a_tool_annotated_as_read_only_is_called_without_confirmation() {
     let mut stage = Stage::usual();
     stage.at_tool("read_file").key(KeyPress::Char('c')).types("/a").key(KeyPress::Ctrl('s'));
     let (_, name, arguments) = stage.call();
@@ -38,7 +38,7 @@ fn what_is_hinted_to_be_read_only_is_called_at_once() {
 }
 
 #[test]
-fn who_says_no_calls_nothing() {
+fn a_rejected_confirmation_calls_nothing() {
     let mut stage = Stage::usual();
     stage
         .at_tool("write_file")
@@ -84,7 +84,7 @@ fn a_call_is_cancelled_repeated_and_edited() {
     let (first, ..) = stage.call();
     stage.key(KeyPress::Char('x'));
     assert_eq!(last(&stage), format!("Cancel({first:?})"));
-    stage.fails(toolyard_hub::HubError::new(toolyard_hub::ErrorKind::Cancelled, "you cancelled the call"));
+    stage.fails(toolyard_hub::HubError::new(toolyard_hub::ErrorKind::Cancelled, "you canceled the call"));
     stage.key(KeyPress::Char('r'));
     let (second, _, arguments) = stage.call();
     assert_ne!(first, second);
@@ -166,7 +166,7 @@ fn questions_are_answered_one_after_the_other() {
     let mut stage = Stage::usual();
     ask(&mut stage, &[QuestionKind::ElicitForm, QuestionKind::ElicitUrl, QuestionKind::Sample]);
     stage.key(KeyPress::Ctrl('s'));
-    assert!(!last(&stage).starts_with("Answer"), "an unfinished form is not handed in");
+    assert!(!last(&stage).starts_with("Answer"), "an incomplete form is not submitted");
     stage.types("5").key(KeyPress::Ctrl('s')).key(KeyPress::Char('a')).types("four").key(KeyPress::Ctrl('s'));
     let Some(Effect::Answer(QuestionId(7), Ok(answers))) = stage.wanted.last() else {
         panic!("{}", last(&stage))
@@ -204,7 +204,7 @@ fn questions_are_declined_and_cancelled() {
     ask(&mut stage, &[QuestionKind::Sample]);
     stage.key(KeyPress::Esc);
     let Some(Effect::Answer(_, Err(error))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
-    assert_eq!(error.message(), "the person at the terminal declined to answer");
+    assert_eq!(error.message(), "the user declined the request");
 }
 
 #[test]
@@ -212,10 +212,10 @@ fn a_question_goes_when_its_call_does() {
     let mut stage = Stage::usual();
     ask(&mut stage, &[QuestionKind::ElicitForm]);
     let before = stage.screen(80, 24);
-    assert!(before.contains("files asks you"), "{before}");
+    assert!(before.contains("Input requested by files"), "{before}");
     stage.fails(toolyard_hub::HubError::new(toolyard_hub::ErrorKind::ConnectionLost, "gone"));
     let after = stage.screen(80, 24);
-    assert!(!after.contains("asks you") && after.contains("connection lost"), "{after}");
+    assert!(!after.contains("Input requested") && after.contains("connection lost"), "{after}");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn quitting_asks_only_while_a_call_runs() {
 }
 
 #[test]
-fn letters_are_text_where_one_types() {
+fn letters_are_text_in_input_fields() {
     let mut stage = Stage::usual();
     stage.at_tool("read_file").key(KeyPress::Char('c')).types("q?HLT");
     assert!(stage.wanted.is_empty());

@@ -1,4 +1,4 @@
-//! What strangers can send: none of it breaks the screen, and none of it takes for ever.
+//! Hostile and extreme input from servers: none of it breaks the screen or blocks the UI.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ fn schemas_that_no_form_can_show_are_filled_in_as_json() {
         let mut stage = with_schema(&schema);
         stage.keys(&[KeyPress::Enter, KeyPress::Char('c')]);
         let screen = stage.screen(80, 24);
-        assert!(screen.contains("There is no form") || screen.contains("no parameters"), "{name}: {screen}");
+        assert!(screen.contains("No form available") || screen.contains("No parameters"), "{name}: {screen}");
     }
     let mut stage = with_schema(&json!({"anyOf": [{"properties": {"a": {}}}]}));
     stage.keys(&[KeyPress::Enter, KeyPress::Char('c')]);
@@ -125,7 +125,7 @@ fn ten_thousand_tools_are_drawn_and_filtered_in_no_time() {
     let typed = began.elapsed() / 10;
     let screen = stage.screen(120, 40);
     assert!(screen.contains("Tools 19/10000"), "{screen}");
-    // A frame is 33 ms; this is an unoptimised build on a machine that does other things too.
+    // A frame is 33 ms; this is an unoptimized build on a shared machine.
     assert!(scrolled < Duration::from_millis(60), "a page takes {scrolled:?}");
     assert!(typed < Duration::from_millis(120), "a letter takes {typed:?}");
 }
@@ -155,7 +155,7 @@ fn a_result_of_fifty_megabytes_is_folded_and_found_through() {
     assert!(screen.contains("words words"), "{screen}");
     stage.keys(&[KeyPress::PageDown; 20]);
     stage.screen(80, 24);
-    // Unoptimised, and without haste; laying all of it out would take minutes.
+    // Generous limits for an unoptimized build; laying out everything would take minutes.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
@@ -195,7 +195,7 @@ fn every_size_of_terminal_can_be_drawn_on() {
 }
 
 #[test]
-fn answers_that_are_no_answers_are_shown_all_the_same() {
+fn malformed_results_are_shown() {
     for body in [
         r#"null"#,
         r#"[1,2]"#,
@@ -224,7 +224,7 @@ fn answers_that_are_no_answers_are_shown_all_the_same() {
 }
 
 #[test]
-fn messages_about_calls_that_nobody_made_change_nothing() {
+fn messages_about_unknown_calls_change_nothing() {
     let mut stage = Stage::usual();
     let before = stage.screen(80, 24);
     let id = crate::CallId(99);
@@ -271,7 +271,8 @@ fn the_filter_finds_titles() {
     assert!(!screen.contains("wx_03"), "{screen}");
     stage.key(KeyPress::Esc).key(KeyPress::Char('/')).types("weather");
     let screen = stage.screen(80, 24);
-    // A title is a name: it comes before what is only described so. It is shown, so that one sees what was found.
+    // A match in a title ranks before one in a description. The title is shown, so that the match
+    // is visible.
     let (first, second) = (screen.find("wx_01").unwrap(), screen.find("wx_03").unwrap());
     assert!(first < second && screen.contains("Weather map"), "{screen}");
     assert!(screen.contains("Resources 1/1") && screen.contains("Prompts 1/1"), "{screen}");
@@ -293,7 +294,7 @@ fn columns_keep_eight_letters_of_a_servers_name() {
     stage.key(KeyPress::Enter);
     for columns in [40, 60, 80, 100, 109, 110, 120, 160, 240] {
         let screen = stage.screen(columns, 24);
-        // What is beside the list is about one of them.
+        // The area beside the list describes one of them.
         let list: Vec<&str> = screen.lines().map(|line| line.split('│').next().unwrap()).collect();
         let of = |name: &str| list.iter().filter(|line| line.contains(name)).count();
         assert_eq!((of("warehous"), of("files")), (2, 1), "tools at {columns}:\n{screen}");

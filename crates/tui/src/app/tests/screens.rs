@@ -1,4 +1,4 @@
-//! Every view and every state of it, as it looks.
+//! Snapshots of every view in every state.
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
@@ -10,7 +10,7 @@ use super::stage::Stage;
 use crate::log::UiLogKind::{Event, Own, Received, Sent, Stderr};
 use crate::{KeyPress, QuestionId, UiCallUpdate};
 
-/// Compares what is seen at 80x24 with the snapshot of this name.
+/// Compares the screen at 80x24 with the snapshot of this name.
 macro_rules! shows {
     ($stage:expr, $name:literal) => {
         insta::assert_snapshot!($name, $stage.screen(80, 24))
@@ -117,7 +117,7 @@ fn chrome() -> toolyard_hub::SourceOffer {
 }
 
 #[test]
-fn details_of_other_things() {
+fn details_of_other_items() {
     let mut stage = Stage::usual();
     stage.keys(&[KeyPress::Down, KeyPress::Enter, KeyPress::Tab, KeyPress::Enter]);
     shows!(stage, "details_of_a_resource");
@@ -168,7 +168,7 @@ fn forms_with_lists_and_objects() {
 }
 
 #[test]
-fn forms_of_other_things() {
+fn forms_of_other_items() {
     let mut stage = Stage::usual();
     stage.at_tool("list_roots").key(KeyPress::Char('c'));
     shows!(stage, "form_without_fields");
@@ -262,7 +262,7 @@ fn results() {
 }
 
 #[test]
-fn results_that_are_none() {
+fn failed_and_empty_results() {
     let mut stage = Stage::usual();
     called(&mut stage);
     stage.news(UiCallUpdate::Ended(
@@ -333,7 +333,7 @@ fn the_log() {
     stage.key(KeyPress::Char('L'));
     shows!(stage, "log_empty");
     stage.logs(&[
-        (Event, Some("files"), "tool mcp__files__read_file is called"),
+        (Event, Some("files"), "tool mcp__files__read_file started"),
         (
             Sent,
             Some("files"),

@@ -1,4 +1,4 @@
-//! A yard of made-up servers, an app over it, and somebody who presses keys.
+//! A yard of fake servers, an app that shows it, and a simulated user who presses keys.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ use crate::log::{UiLogEntry, UiLogKind};
 use crate::watch::snapshot;
 use crate::{App, CallId, ClockTime, ColorMode, Effect, KeyPress, UiCallUpdate, UiMessage, UiSettings};
 
-/// A source that says what it is told to.
+/// A source that returns fixed data.
 pub(super) struct Actor {
     name: SourceName,
     offer: Mutex<Arc<SourceOffer>>,
@@ -54,17 +54,17 @@ pub(super) fn tool(definition: &Value) -> ToolOffer {
     }
 }
 
-/// Somebody in front of the UI.
+/// A simulated user of the UI.
 pub(super) struct Stage {
     pub(super) app: App,
     yard: Arc<Yard>,
     actors: Vec<Arc<Actor>>,
     base: Instant,
-    /// What the app wanted done, in order.
+    /// The effects that the app requested, in order.
     pub(super) wanted: Vec<Effect>,
 }
 
-/// The moment at which everything happens.
+/// The fixed time of all tests.
 pub(super) fn wall() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
 }
@@ -80,7 +80,7 @@ impl Stage {
         })
     }
 
-    /// A yard without servers that runs elsewhere.
+    /// A remote yard without servers.
     pub(super) fn elsewhere() -> Self {
         Self::with(UiSettings {
             yard: Some("http://127.0.0.1:8080/".to_owned()),
@@ -97,7 +97,7 @@ impl Stage {
         Self { app, yard, actors: Vec::new(), base, wanted: Vec::new() }
     }
 
-    /// The usual servers, in every state.
+    /// The usual servers, one in every state.
     pub(super) fn usual() -> Self {
         let mut stage = Self::empty();
         stage.add("files", files(), |status| SourceStatus {
@@ -123,7 +123,8 @@ impl Stage {
             state: SourceState::NeedsAuthorization,
             transport: Some("streamable-http"),
             authorization: AuthStatus::NotLoggedIn,
-            reason: Some("it wants somebody to log in; run: toolyard login github".to_owned()),
+            reason: Some("authentication required".to_owned()),
+            suggestion: Some("run `toolyard login github`".to_owned()),
             ..status
         });
         let retry = stage.base + Duration::from_secs(70);
@@ -174,7 +175,7 @@ impl Stage {
         self.actors.iter().find(|actor| actor.name.as_str() == name).unwrap()
     }
 
-    /// From now on a server offers something else.
+    /// Replaces what a server offers.
     pub(super) fn offers(&mut self, name: &str, offer: SourceOffer) {
         *self.actor(name).offer.lock() = Arc::new(offer);
         self.yard.refresh();
@@ -217,7 +218,7 @@ impl Stage {
         self
     }
 
-    /// Goes to the tool of this name, from the list of servers: its details are shown.
+    /// Opens the details of the tool of this name, starting at the server list.
     pub(super) fn at_tool(&mut self, name: &str) -> &mut Self {
         self.key(KeyPress::Enter)
             .key(KeyPress::Char('/'))
@@ -225,19 +226,19 @@ impl Stage {
             .keys(&[KeyPress::Enter, KeyPress::Enter])
     }
 
-    /// Seconds go by.
+    /// Advances the clock by seconds.
     pub(super) fn later(&mut self, seconds: u64) {
         let instant = self.base + Duration::from_secs(65 + seconds);
         self.tell(UiMessage::Tick(ClockTime { instant, wall: wall() + Duration::from_secs(seconds) }));
     }
 
-    /// The call that the app wanted last.
+    /// Returns the last call that the app requested.
     pub(super) fn call(&self) -> (CallId, String, String) {
         let called = self.wanted.iter().rev().find_map(|effect| match effect {
             Effect::Call(id, what) => Some((*id, what)),
             _ => None,
         });
-        let (id, what) = called.expect("nothing was called");
+        let (id, what) = called.expect("a call was requested");
         let arguments = match what {
             CallTarget::Tool { arguments, .. } | CallTarget::Prompt { arguments, .. } => arguments.as_ref(),
             CallTarget::Resource { .. } | CallTarget::Completion { .. } => None,
@@ -272,7 +273,7 @@ impl Stage {
         self.tell(UiMessage::LogEntries(lines.iter().map(entry).collect()));
     }
 
-    /// What is seen in a terminal of this size, the cursor included.
+    /// Returns the screen of a terminal of this size, including the cursor.
     pub(super) fn screen(&mut self, columns: u16, lines: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
         terminal.draw(|frame| self.app.draw(frame)).unwrap();
@@ -284,7 +285,7 @@ impl Stage {
             while x < columns {
                 let symbol = buffer[(x, y)].symbol();
                 line.push_str(symbol);
-                // What is wide covers the next column too.
+                // A wide character also covers the next column.
                 x += u16::try_from(crate::text::width(symbol)).unwrap().max(1);
             }
             screen.push(line.trim_end().to_owned());
@@ -387,7 +388,7 @@ fn weather() -> SourceOffer {
     SourceOffer { tools: vec![tool(&forecast)], ..SourceOffer::default() }
 }
 
-/// The tool of the example that everybody knows.
+/// The tool of the well-known example.
 fn chrome() -> SourceOffer {
     let definition = json!({
         "name": "javascript_tool",

@@ -1,4 +1,5 @@
-//! The calls that the yard remembers: who called what, when, for how long, and how it ended. Their results are not kept.
+//! The recorded calls of the yard: caller, tool, start, duration and status. Results are not
+//! recorded.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::text::{cell, clean, clip, format_duration, wrap};
 use crate::theme::Theme;
 use crate::ui_state::UiState;
 
-/// How high the part below the list is.
+/// The height of the area below the list.
 const FOOT: u16 = 5;
 
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ impl PastCallList {
         let theme = canvas.theme;
         let calls = world.past.as_deref().unwrap_or_default();
         if calls.is_empty() {
-            canvas.text(inset(area, 2), 1, "The yard remembers no calls that you may see.", theme.dim());
+            canvas.text(inset(area, 2), 1, "No recorded calls that you have permission to see.", theme.dim());
             return;
         }
         let (list, foot) = split_bottom(area, FOOT);
@@ -60,9 +61,9 @@ impl PastCallList {
 fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'static> {
     let (mark, word, style) = status_label(call, theme);
     let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
-    // The marks, the clock, the word and the time that it took.
+    // The marks, the clock, the status and the duration.
     let room = width.saturating_sub(2 + 9 + 11 + 12 + 2);
-    // Eight letters of a server's name, behind `mcp__`, and the mark that something is missing.
+    // Eight letters of a server's name after `mcp__`, and the ellipsis.
     let subject = (room * 2 / 3).max(14);
     Line::from(vec![
         pointer,
@@ -88,17 +89,17 @@ fn status_label(call: &PastCall, theme: Theme) -> (&'static str, &'static str, S
     (mark, status.as_str(), style)
 }
 
-/// Durations in whole milliseconds: finer ones are not told everywhere.
+/// Durations are truncated to milliseconds, because not every history stores finer ones.
 fn truncate_to_millis(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn detail_lines(call: &PastCall, columns: usize) -> Vec<String> {
-    let source = call.source.as_ref().map(|source| format!(" of {}", clean(source))).unwrap_or_default();
+    let source = call.source.as_ref().map(|source| format!(", server {}", clean(source))).unwrap_or_default();
     let mut lines = wrap(&format!("{} {}{source}", call.kind.as_str(), clean(&call.subject)), columns);
-    let told = [("session", &call.session_id), ("user", &call.user_id)];
-    let told = told.into_iter().filter_map(|(word, id)| Some(format!(", {word} {}", clean(id.as_ref()?))));
-    lines.push(format!("by {}{}", clean(&call.principal), told.collect::<String>()));
+    let ids = [("session", &call.session_id), ("user", &call.user_id)];
+    let ids = ids.into_iter().filter_map(|(word, id)| Some(format!(", {word} {}", clean(id.as_ref()?))));
+    lines.push(format!("by {}{}", clean(&call.principal), ids.collect::<String>()));
     if let Some(error) = &call.error {
         lines.extend(wrap(&clean(error), columns));
     }

@@ -1,5 +1,5 @@
-//! Connections to one server over plain HTTP that are kept for the next request. Whoever sends a request drives its
-//! connection as well, in their own task: nothing is handed from task to task, and dropping the request closes it.
+//! A pool of connections to one server over plain HTTP. The task that sends a request also drives
+//! its connection. No data crosses tasks, and dropping the request closes the connection.
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -23,22 +23,22 @@ use tower::ServiceExt;
 use super::super::WireError;
 use super::reply::root_cause;
 
-/// How many connections are kept, and for how long, while nobody uses them.
+/// How many idle connections are kept, and for how long.
 const MOST_IDLE: usize = 256;
 const LONGEST_IDLE: Duration = Duration::from_secs(90);
 const CONNECTING: Duration = Duration::from_secs(10);
-/// How often the other side of an idle connection is asked whether it is still there.
+/// How often TCP checks that the peer of an idle connection is alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The connections to one server.
+/// The pool of connections to one server.
 pub(super) struct ConnectionPool {
     connector: HttpConnector,
-    /// Where to connect to.
+    /// The server's address.
     uri: Uri,
     idle: Mutex<VecDeque<(Instant, Box<PooledConnection>)>>,
 }
 
-/// One connection. Without its inner half it is over. Large, so it is moved about in a box.
+/// A connection. `connection` is `None` once it has ended. Boxed in the pool because it is large.
 struct PooledConnection {
     sender: SendRequest<Full<Bytes>>,
     connection: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
@@ -55,7 +55,7 @@ impl ConnectionPool {
         Arc::new(Self { connector, uri: to, idle: Mutex::default() })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of the response.
     pub(super) async fn send(
         self: &Arc<Self>,
         mut request: Request<Full<Bytes>>,
@@ -65,7 +65,7 @@ impl ConnectionPool {
             let kept = idle.is_some();
             let mut lane = match idle {
                 Some(lane) => lane,
-                // Rare, and large: what it needs is not carried by every request.
+                // Boxed because this future is large and rarely used.
                 None => Box::pin(self.connect()).await?,
             };
             let mut sent = pin!(lane.sender.try_send_request(request));
@@ -79,7 +79,7 @@ impl ConnectionPool {
                     return Ok(response.map(|body| PooledBody { body, connection: Some(lane), pool: lanes }));
                 }
                 Err(mut failed) => match failed.take_message() {
-                    // The server closed the connection while nobody used it, and has not seen the request.
+                    // The server closed the idle connection and has not seen the request.
                     Some(unsent) if kept => request = unsent,
                     _ => return Err(WireError::Lost(root_cause(failed.error()))),
                 },
@@ -97,7 +97,7 @@ impl ConnectionPool {
 
     fn take(&self) -> Option<Box<PooledConnection>> {
         let mut idle = self.idle.lock();
-        // The oldest are in front; the newest is the likeliest to be alive.
+        // The oldest connections are at the front. The newest is the most likely to be alive.
         while idle.front().is_some_and(|(since, _)| since.elapsed() > LONGEST_IDLE) {
             idle.pop_front();
         }
@@ -113,7 +113,8 @@ impl ConnectionPool {
 }
 
 impl PooledConnection {
-    /// Moves what is to be written and read. How it ends is told to whoever waits for the answer.
+    /// Drives reads and writes of the connection. Errors are reported to the task that waits for
+    /// the response.
     fn drive(&mut self, cx: &mut Context<'_>) {
         let over =
             self.connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready());
@@ -123,7 +124,8 @@ impl PooledConnection {
     }
 }
 
-/// The body of an answer. Read to its end, its connection is kept; dropped before, the connection is closed.
+/// The body of a response. The connection returns to the pool when the body has been read to its
+/// end, and is closed if the body is dropped earlier.
 pub(super) struct PooledBody {
     body: Incoming,
     connection: Option<Box<PooledConnection>>,
@@ -146,7 +148,7 @@ impl Stream for PooledBody {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            // The connection only reads what the body wants, so the body is asked first.
+            // The connection reads only what the body requests, so poll the body first.
             let mut frame = Pin::new(&mut this.body).poll_frame(cx);
             if frame.is_pending()
                 && let Some(lane) = &mut this.connection
@@ -160,7 +162,7 @@ impl Stream for PooledBody {
             };
             match frame.map(hyper::body::Frame::into_data) {
                 Ok(Ok(piece)) => return Poll::Ready(Some(Ok(piece))),
-                // Trailers say nothing that anybody here wants to know.
+                // Trailers are ignored.
                 Ok(Err(_)) => {}
                 Err(error) => return Poll::Ready(Some(Err(error))),
             }

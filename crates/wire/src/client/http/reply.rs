@@ -1,5 +1,5 @@
-//! What a server answers over HTTP before anybody looks at what it means, and how requests get there: over
-//! connections of our own where the way is plain, else with everything that an HTTP client can do.
+//! HTTP requests and uninterpreted replies. Requests use a connection pool of our own if the server
+//! is reached directly over plain HTTP, and a full HTTP client otherwise.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -18,12 +18,12 @@ use super::super::same_origin::{SameOriginHttp, is_followed};
 use super::super::{WireError, too_large};
 use super::pool::{ConnectionPool, PooledBody};
 
-/// How one server is reached.
+/// Sends requests to one server.
 pub(super) struct HttpSender {
     http: SameOriginHttp,
     url: Url,
     plain: Option<PlainEndpoint>,
-    /// The server redirects within its origin; following that is left to the HTTP client.
+    /// Whether the server redirects within its origin. The HTTP client then follows the redirects.
     redirected: AtomicBool,
 }
 
@@ -71,7 +71,8 @@ impl HttpSender {
         Self { http, plain, url, redirected: AtomicBool::new(false) }
     }
 
-    /// The headers are made anew for every place that the request is sent to; mostly that is one.
+    /// Sends a request. `headers` is called for every location that the request is sent to, usually
+    /// once.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -86,7 +87,7 @@ impl HttpSender {
             }
             self.redirected.store(true, Ordering::Relaxed);
         }
-        // Large, and not for the plain way: what it needs is not carried by every request.
+        // Boxed because this future is large and plain endpoints do not need it.
         Box::pin(self.send_with_reqwest(method, headers(), body)).await
     }
 
@@ -104,7 +105,7 @@ impl HttpSender {
     }
 }
 
-/// The answer to one HTTP request, its body still to be read.
+/// The reply to an HTTP request, before its body is read.
 pub(super) struct HttpReply {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
@@ -112,7 +113,7 @@ pub(super) struct HttpReply {
 }
 
 impl HttpReply {
-    /// The whole body, if it is not too long.
+    /// Reads the complete body. Fails if it exceeds `longest` bytes.
     pub(super) async fn read_body(mut self, longest: usize) -> Result<Bytes, WireError> {
         let too_long = || WireError::TooLarge(too_large(longest));
         let mut first = Bytes::new();
@@ -123,7 +124,7 @@ impl HttpReply {
                 return Err(too_long());
             }
             if first.is_empty() && all.is_empty() {
-                // Most answers come in one piece, which need not be copied.
+                // Most replies arrive in one piece, which need not be copied.
                 first = piece;
                 continue;
             }
@@ -162,7 +163,7 @@ pub(crate) fn transport_error(error: &reqwest::Error) -> WireError {
     if error.is_connect() || error.is_builder() { WireError::Unreachable(why) } else { WireError::Lost(why) }
 }
 
-/// The outermost message only says that sending failed; the reason is below.
+/// Returns the innermost error. The outermost one only says that sending failed.
 pub(super) fn root_cause(error: &dyn Error) -> String {
     let mut deepest = error;
     while let Some(deeper) = deepest.source() {

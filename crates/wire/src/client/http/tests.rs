@@ -1,4 +1,4 @@
-//! The client over HTTP against a server that is played by hand.
+//! The HTTP client against a scripted server.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::super::same_origin::SameOriginHttp;
 use super::super::{OutboundRequest, ServerMessage};
 use super::{HttpClientSettings, StreamableHttpClient};
 
-/// Asks a server for a subscription that answers with these pieces of JSON; gives back what was heard before the end, and
-/// the end.
+/// Requests a subscription from a server that responds with these pieces of JSON. Returns the
+/// messages before the end, and the end.
 async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String, String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
@@ -30,17 +30,17 @@ async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String,
         }
         let _ = stream.write_all(b"0\r\n\r\n").await;
     });
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let hearing = Arc::clone(&heard);
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = Arc::clone(&received);
     let post = StreamableHttpClient::new(HttpClientSettings {
         http: SameOriginHttp::build(reqwest::Client::builder()).unwrap(),
         url,
         headers: HeaderMap::new(),
         authorization: Default::default(),
         max_message_bytes: 10_000,
-        listener: Arc::new(move |said| match said {
-            ServerMessage::Notification(notification, _) => hearing.lock().push(notification.method),
-            other => hearing.lock().push(format!("{other:?}")),
+        listener: Arc::new(move |message| match message {
+            ServerMessage::Notification(notification, _) => sink.lock().push(notification.method),
+            other => sink.lock().push(format!("{other:?}")),
         }),
         message_log: Default::default(),
     });
@@ -49,29 +49,29 @@ async fn listen(pieces: &'static [&'static str]) -> (Vec<String>, Result<String,
         OutboundRequest { method: "subscriptions/listen", params, tag: 1, headers: HeaderMap::new() };
     let answer = post.request(request).await;
     server.await.unwrap();
-    let heard = heard.lock().clone();
-    (heard, answer.map(|result| result.get().to_owned()).map_err(|failure| failure.to_string()))
+    let received = received.lock().clone();
+    (received, answer.map(|result| result.get().to_owned()).map_err(|failure| failure.to_string()))
 }
 
 #[tokio::test]
-async fn a_subscription_sent_as_lines_of_json_is_heard_line_by_line() {
-    let (heard, end) = listen(&[
+async fn a_subscription_sent_as_lines_of_json_is_read_line_by_line() {
+    let (received, end) = listen(&[
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/one\"}\n{\"jsonrpc\":\"2.0\",",
         "\"method\":\"notifications/two\"}\n\n",
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
     ])
     .await;
     assert_eq!(
-        (heard, end),
+        (received, end),
         (vec!["notifications/one".to_owned(), "notifications/two".to_owned()], Ok("{}".to_owned()))
     );
 }
 
 #[tokio::test]
 async fn a_subscription_that_ends_without_an_answer_is_lost() {
-    let (heard, end) = listen(&["{\"jsonrpc\":\"2.0\",\"method\":\"notifications/one\"}\n"]).await;
-    assert_eq!(heard, ["notifications/one"]);
-    assert_eq!(end, Err("connection lost: its stream ended before the answer".to_owned()));
+    let (received, end) = listen(&["{\"jsonrpc\":\"2.0\",\"method\":\"notifications/one\"}\n"]).await;
+    assert_eq!(received, ["notifications/one"]);
+    assert_eq!(end, Err("connection lost: the stream ended before the response".to_owned()));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Answers whose bytes their caller is charged for until they are sent.
+//! Responses whose bytes are charged to their caller until they are sent.
 
 use axum::body::{Body, Bytes};
 
@@ -6,10 +6,10 @@ use super::Endpoint;
 use crate::message::{RequestId, write_error, write_outcome};
 use crate::server::{Charge, RpcResult, Service};
 
-/// Smaller answers are not worth counting.
+/// Smaller responses are not charged.
 const SMALL: usize = 1024;
 
-/// An answer as text, with what its caller was charged for it.
+/// A response as text, with its charge.
 pub(crate) struct ChargedResponse {
     pub(super) text: String,
     pub(super) charge: Charge,
@@ -27,7 +27,7 @@ impl From<ChargedResponse> for ChargedBytes {
     }
 }
 
-/// The same as bytes. The charge lives exactly as long as anything still has to send them.
+/// A response as bytes. The charge lives exactly as long as the bytes still have to be sent.
 pub(crate) struct ChargedBytes {
     pub(super) text: Bytes,
     pub(super) charge: Charge,
@@ -46,7 +46,8 @@ impl AsRef<[u8]> for ChargedBytes {
 }
 
 impl<S: Service> Endpoint<S> {
-    /// Writes an answer; where its caller may have no more bytes in flight, an error takes its place.
+    /// Serializes a response. If the caller may not have more bytes in flight, an error takes its
+    /// place.
     pub(super) fn charge_response(
         &self,
         caller: &S::Caller,
@@ -64,7 +65,7 @@ impl<S: Service> Endpoint<S> {
     }
 }
 
-/// The body of one answer.
+/// Returns the body of one response.
 pub(super) fn charged_body(answer: ChargedResponse) -> Body {
     Body::from(Bytes::from(ChargedBytes::from(answer)))
 }

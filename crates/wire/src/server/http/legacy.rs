@@ -1,4 +1,4 @@
-//! Legacy requests: sessions, answers as JSON or as a stream that can be resumed, the standing GET stream,
+//! Legacy requests: sessions, responses as JSON or as a resumable stream, the standing GET stream,
 //! and DELETE.
 
 use std::convert::Infallible;
@@ -27,9 +27,9 @@ use crate::server::session::{InFlightRequest, Session, StandingChannel};
 use crate::server::{RequestTransport, ResponseFuture, RpcResult, Service};
 use crate::version::{Era, Version};
 
-/// How soon a client that was cut off should come back.
+/// How long a disconnected client should wait before it comes back.
 const RETRY: Duration = Duration::from_millis(1_000);
-/// The most messages in one batch.
+/// The maximum number of messages in a batch.
 const MOST_IN_BATCH: usize = 1_000;
 
 impl<S: Service> Endpoint<S> {
@@ -53,12 +53,12 @@ impl<S: Service> Endpoint<S> {
         let (messages, batch) = match packet {
             Packet::Single(message) => (vec![Ok(message)], false),
             Packet::Batch(messages) if messages.len() > MOST_IN_BATCH => {
-                let message = format!("a batch of {} messages; the limit is {MOST_IN_BATCH}", messages.len());
+                let message = format!("batch exceeds the limit of {MOST_IN_BATCH} messages");
                 return error_response(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
             }
             Packet::Batch(messages) if session.version().has_batches() => (messages, true),
             Packet::Batch(_) => {
-                let message = format!("version {} of the protocol has no batches", session.version());
+                let message = format!("protocol version `{}` does not support batches", session.version());
                 return error_response(StatusCode::BAD_REQUEST, None, &RpcError::invalid_request(message));
             }
         };
@@ -95,10 +95,10 @@ impl<S: Service> Endpoint<S> {
         let about = self.service.describe(&caller, version);
         let session_id = match toolyard_random::hex_id() {
             Ok(id) => id,
-            // A session id that can be guessed would let others in.
+            // A predictable session ID would let others use the session.
             Err(error) => return session_unavailable(&request.id, &error.to_string()),
         };
-        // Another request of the same caller may take the place that was made for this one.
+        // A concurrent request of the same caller may take the slot that was freed for this one.
         let charge = loop {
             match self.service.charge_session(&caller) {
                 Err(_) if self.registry.close_idlest(&caller) => {}
@@ -114,7 +114,10 @@ impl<S: Service> Endpoint<S> {
         let session = Session::new(session_id, version, client, standing, streams).with_charge(charge);
         let id = HeaderValue::from_str(session.id());
         if !self.registry.add(caller, Arc::new(session)) {
-            return session_unavailable(&request.id, "too many sessions are in use");
+            return session_unavailable(
+                &request.id,
+                "the server has reached its limit of sessions, and all are in use",
+            );
         }
         let answer = Ok(initialize_result(version, &about));
         let mut response = json_response(StatusCode::OK, write_outcome(&request.id, &answer));
@@ -124,20 +127,20 @@ impl<S: Service> Endpoint<S> {
         response
     }
 
-    /// The session that the headers name, if it is the caller's.
+    /// Returns the session that the headers name, if it belongs to the caller.
     fn session(&self, caller: &S::Caller, headers: &HeaderMap) -> Result<Arc<Session>, HttpResponse<Body>> {
         let wrong = |status, message: &str| error_response(status, None, &RpcError::invalid_request(message));
         let Some(id) = headers.get(mirrored::SESSION) else {
-            let message = "the header mcp-session-id is missing: send initialize first";
+            let message = "header `mcp-session-id` is missing; send `initialize` first";
             return Err(wrong(StatusCode::BAD_REQUEST, message));
         };
         let version =
             headers.get(mirrored::VERSION).map(|value| value.to_str().ok().and_then(Version::parse));
         if version.is_some_and(|version| version.is_none_or(|version| version.era() != Era::Legacy)) {
-            return Err(wrong(StatusCode::BAD_REQUEST, "a session cannot speak this protocol version"));
+            return Err(wrong(StatusCode::BAD_REQUEST, "sessions do not support this protocol version"));
         }
         let session = id.to_str().ok().and_then(|id| self.registry.get(id, caller));
-        session.ok_or_else(|| wrong(StatusCode::NOT_FOUND, "no such session: send initialize again"))
+        session.ok_or_else(|| wrong(StatusCode::NOT_FOUND, "session not found; send `initialize` again"))
     }
 
     fn start_legacy_call(
@@ -152,7 +155,7 @@ impl<S: Service> Endpoint<S> {
             return CallStart::Answered(write_outcome(&id, &answer));
         }
         let Some(in_flight) = session.begin_request(&id) else {
-            let error = RpcError::invalid_request("a request with this id is still being worked on");
+            let error = RpcError::invalid_request("a request with this ID is already in progress");
             return CallStart::Answered(write_error(Some(&id), &error));
         };
         let transport = RequestTransport::Http(Arc::new(headers.clone()));
@@ -166,7 +169,7 @@ impl<S: Service> Endpoint<S> {
         CallStart::Running(LegacyCall { running, in_flight, id })
     }
 
-    /// Answers as JSON if nothing is said before the answers are there, else as a stream.
+    /// Responds as JSON if no message precedes the responses, and as a stream otherwise.
     async fn answer_legacy_calls(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -177,7 +180,8 @@ impl<S: Service> Endpoint<S> {
         accepts: AcceptHeader,
     ) -> HttpResponse<Body> {
         if accepts.accepts_nothing() {
-            let error = RpcError::invalid_request("answers are application/json or text/event-stream");
+            let error =
+                RpcError::invalid_request("`accept` must allow `application/json` or `text/event-stream`");
             return error_response(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
         if !accepts.events {
@@ -191,7 +195,7 @@ impl<S: Service> Endpoint<S> {
         if calls.is_empty() && accepts.json {
             return legacy_json_response(done, batch);
         }
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         if accepts.json
             && !accepts.events_first
             && !batch
@@ -204,7 +208,7 @@ impl<S: Service> Endpoint<S> {
                         batch,
                     );
                 }
-                Some(RunningRequestEvent::Outgoing(first)) => said.push(first),
+                Some(RunningRequestEvent::Outgoing(first)) => frames.push(first),
                 Some(RunningRequestEvent::Idle) => {}
                 None => return empty_response(StatusCode::ACCEPTED),
             }
@@ -216,11 +220,11 @@ impl<S: Service> Endpoint<S> {
         let come_back = self.settings.resume_timeout;
         let pumps =
             StreamPump { endpoint, caller, session: Arc::clone(session), stream, resume_timeout: come_back };
-        self.tasks.spawn(pumps.run(calls, done, said));
+        self.tasks.spawn(pumps.run(calls, done, frames));
         event_stream_response(body)
     }
 
-    /// GET: the standing stream, or any stream from where it broke off.
+    /// Handles GET: opens the standing stream, or resumes a stream after the last received event.
     pub(super) fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
         let modern =
             headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
@@ -232,7 +236,7 @@ impl<S: Service> Endpoint<S> {
             Err(refused) => return refused,
         };
         if !AcceptHeader::read(headers).events {
-            let error = RpcError::invalid_request("the answer is text/event-stream");
+            let error = RpcError::invalid_request("`accept` must allow `text/event-stream`");
             return error_response(StatusCode::NOT_ACCEPTABLE, None, &error);
         }
         session.touch();
@@ -249,7 +253,7 @@ impl<S: Service> Endpoint<S> {
             Some((stream, event)) => event_stream_response(stream.body(Some(event), None)),
             None => {
                 let error =
-                    RpcError::invalid_request("nothing is kept of the stream with this Last-Event-ID");
+                    RpcError::invalid_request("the stream of this `last-event-id` is no longer available");
                 error_response(StatusCode::BAD_REQUEST, None, &error)
             }
         }
@@ -266,7 +270,7 @@ impl<S: Service> Endpoint<S> {
     }
 }
 
-/// No session could be opened; trying again later may help.
+/// Responds that no session could be opened and that a later retry may succeed.
 fn session_unavailable(id: &RequestId, why: &str) -> HttpResponse<Body> {
     let error = RpcError::new(crate::rpc_error::code::INTERNAL, why);
     let mut response = error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
@@ -286,13 +290,14 @@ struct LegacyCall {
 }
 
 impl LegacyCall {
-    /// The next step, or nothing once the client has cancelled it: a cancelled request has no answer.
+    /// Returns the next step, or `None` once the client has canceled the call: a canceled request
+    /// gets no response.
     async fn next_event(&mut self, patience: Duration) -> Option<RunningRequestEvent> {
         let cancel: &CancellationToken = &self.in_flight.cancel;
         cancel.run_until_cancelled(self.running.next_event(patience)).await
     }
 
-    /// The answer alone, for a client that reads nothing else.
+    /// Returns the response alone, for a client that does not accept streams.
     async fn wait_for_response(&mut self) -> Option<RpcResult> {
         loop {
             if let RunningRequestEvent::Response(answer) = self.next_event(KEEP_ALIVE).await? {
@@ -302,7 +307,7 @@ impl LegacyCall {
     }
 }
 
-/// Carries calls out into a stream, whether somebody is reading it or not.
+/// Writes the messages and responses of calls to a stream, whether or not it is read.
 struct StreamPump<S: Service> {
     endpoint: Arc<Endpoint<S>>,
     caller: S::Caller,
@@ -312,19 +317,19 @@ struct StreamPump<S: Service> {
 }
 
 impl<S: Service> StreamPump<S> {
-    async fn run(self, calls: Vec<LegacyCall>, done: Vec<ChargedResponse>, said: Vec<OutgoingFrame>) {
+    async fn run(self, calls: Vec<LegacyCall>, done: Vec<ChargedResponse>, frames: Vec<OutgoingFrame>) {
         let all = async {
             for answer in done {
                 self.stream.push(answer).await;
             }
-            for said in said {
-                self.send_frame(said).await;
+            for frame in frames {
+                self.send_frame(frame).await;
             }
             futures_util::future::join_all(calls.into_iter().map(|call| self.pump(call))).await;
         };
         tokio::select! {
             _ = all => {}
-            // Nobody came back for the answer: dropping the calls cancels them.
+            // The client did not come back. Dropping the calls cancels them.
             () = self.stream.wait_until_abandoned(self.resume_timeout) => {}
         }
         self.stream.end();
@@ -334,7 +339,7 @@ impl<S: Service> StreamPump<S> {
     async fn pump(&self, mut call: LegacyCall) {
         while let Some(step) = call.next_event(KEEP_ALIVE).await {
             match step {
-                RunningRequestEvent::Outgoing(said) => self.send_frame(said).await,
+                RunningRequestEvent::Outgoing(frame) => self.send_frame(frame).await,
                 RunningRequestEvent::Idle => {}
                 RunningRequestEvent::Response(answer) => {
                     self.stream.push(self.endpoint.charge_response(&self.caller, &call.id, &answer)).await;
@@ -347,8 +352,8 @@ impl<S: Service> StreamPump<S> {
         }
     }
 
-    async fn send_frame(&self, said: OutgoingFrame) {
-        match said {
+    async fn send_frame(&self, frame: OutgoingFrame) {
+        match frame {
             OutgoingFrame::Message(message) => self.stream.push(message).await,
             OutgoingFrame::Pause { retry, returned } if self.session.version().primes_streams() => {
                 self.stream.disconnect_reader(retry, returned);
@@ -361,7 +366,7 @@ impl<S: Service> StreamPump<S> {
 fn legacy_json_response(mut answers: Vec<ChargedResponse>, batch: bool) -> HttpResponse<Body> {
     let ok = |body| response_with_body(StatusCode::OK, Some("application/json"), body);
     if batch && !answers.is_empty() {
-        // A bracket or comma before each answer, and a bracket at the end.
+        // A bracket or comma before each response, and a bracket at the end.
         let size = answers.iter().map(|answer| answer.text.len() + 1).sum::<usize>() + 1;
         let mut response = ok(batch_body(answers));
         response.headers_mut().insert(header::CONTENT_LENGTH, size.into());
@@ -373,7 +378,7 @@ fn legacy_json_response(mut answers: Vec<ChargedResponse>, batch: bool) -> HttpR
     }
 }
 
-/// The answers of a batch as one list, sent one by one from where they are stored.
+/// Returns the responses of a batch as one list, each sent from where it is stored.
 fn batch_body(answers: Vec<ChargedResponse>) -> Body {
     let between = std::iter::once("[").chain(std::iter::repeat(","));
     let pieces = between.zip(answers).flat_map(|(between, answer)| {

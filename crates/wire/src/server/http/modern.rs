@@ -1,5 +1,5 @@
-//! Modern requests: each stands alone, is answered as JSON or as a stream of its own, and is cancelled by
-//! hanging up.
+//! Modern requests: each one is self-contained, gets a response as JSON or as a stream of its own,
+//! and is canceled by closing the connection.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -33,18 +33,20 @@ impl<S: Service> Endpoint<S> {
     ) -> HttpResponse<Body> {
         let request = match message {
             RpcMessage::Request(request) => request,
-            // Hanging up is how a client cancels here; there is nothing else it could want to tell us.
+            // Clients cancel by closing the connection. No other notification is relevant here.
             RpcMessage::Notification(_) => return empty_response(StatusCode::ACCEPTED),
             RpcMessage::Response(response) => {
-                let error =
-                    RpcError::invalid_request("this version of the protocol has no responses from clients");
+                let error = RpcError::invalid_request(
+                    "this protocol version does not support responses from clients",
+                );
                 return error_response(StatusCode::BAD_REQUEST, Some(&response.id), &error);
             }
         };
         let id = request.id.clone();
         let accepts = AcceptHeader::read(&headers);
         if accepts.accepts_nothing() {
-            let error = RpcError::invalid_request("answers are application/json or text/event-stream");
+            let error =
+                RpcError::invalid_request("`accept` must allow `application/json` or `text/event-stream`");
             return error_response(StatusCode::NOT_ACCEPTABLE, Some(&id), &error);
         }
         let running = match self.start_modern_request(caller.clone(), headers, request) {
@@ -54,7 +56,8 @@ impl<S: Service> Endpoint<S> {
         self.answer_modern_request(running, caller, id, accepts).await
     }
 
-    /// Checks what the protocol asks of every modern request, in the order in which it wants it reported.
+    /// Checks the protocol's requirements for a modern request, in the order in which the protocol
+    /// reports violations.
     fn start_modern_request(
         &self,
         caller: S::Caller,
@@ -64,14 +67,16 @@ impl<S: Service> Endpoint<S> {
         let heading = RoutingParams::read(request.params.as_deref())?;
         let (version, client) = heading.meta.require_modern_fields()?;
         mirrored::check_version(&headers, &heading.meta)?;
-        let said = (modern_version(version)?, client);
+        let declared = (modern_version(version)?, client);
         mirrored::check_method(&headers, &request.method)?;
         mirrored::check_name(&headers, &request.method, &heading)?;
         let (service, closing, meta) = (Arc::clone(&self.service), self.closing.clone(), heading.meta);
         let transport = RequestTransport::Http(Arc::new(headers));
         Ok(RunningRequest::start(None, |outlet| {
             Box::pin(
-                service.handle(build_modern_request(request, meta, said, caller, outlet, transport, closing)),
+                service.handle(build_modern_request(
+                    request, meta, declared, caller, outlet, transport, closing,
+                )),
             )
         }))
     }
@@ -91,22 +96,22 @@ impl<S: Service> Endpoint<S> {
                     let body = charged_body(self.charge_response(&caller, &id, &answer));
                     return response_with_body(status, Some("application/json"), body);
                 }
-                // A client that reads no streams gets the answer and nothing else.
+                // A client that does not accept streams gets only the response.
                 RunningRequestEvent::Outgoing(_) | RunningRequestEvent::Idle if !accepts.events => {}
                 step => break step,
             }
         };
         let (endpoint, _token) = (Arc::clone(self), self.tasks.token());
         let (next, pieces) = (Some(first), VecDeque::new());
-        let said = ResponseStream { running, endpoint, caller, id, next, ended: false, pieces, _token };
-        event_stream_response(Body::from_stream(unfold(said, |mut said| async move {
-            let bytes = said.next().await?;
-            Some((Ok::<_, Infallible>(bytes), said))
+        let stream = ResponseStream { running, endpoint, caller, id, next, ended: false, pieces, _token };
+        event_stream_response(Body::from_stream(unfold(stream, |mut stream| async move {
+            let bytes = stream.next().await?;
+            Some((Ok::<_, Infallible>(bytes), stream))
         })))
     }
 }
 
-/// The rest of a running request as a stream; dropping it drops the request.
+/// The rest of a running request as a stream. Dropping it drops the request.
 struct ResponseStream<S: Service> {
     running: RunningRequest,
     endpoint: Arc<Endpoint<S>>,
@@ -114,7 +119,7 @@ struct ResponseStream<S: Service> {
     id: RequestId,
     next: Option<RunningRequestEvent>,
     ended: bool,
-    /// The rest of the answer, which is sent in pieces.
+    /// The rest of the response, which is sent in pieces.
     pieces: VecDeque<Bytes>,
     _token: TaskTrackerToken,
 }

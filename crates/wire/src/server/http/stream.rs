@@ -1,5 +1,5 @@
-//! Streams of server-sent events that outlive a connection: a client that was cut off comes back with the id
-//! of the last event it saw and reads on. What is kept for that is bounded.
+//! Event streams that outlive a connection. A disconnected client comes back with the ID of the
+//! last event it received and continues from there. What is retained for that is bounded.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -17,25 +17,26 @@ use tokio::time::Instant;
 use super::charged_response::{ChargedBytes, ChargedResponse};
 use crate::server::Charge;
 
-/// How many events may wait for a reader before whoever writes has to wait.
+/// How many events may wait for a reader before writers have to wait.
 const MOST_UNREAD: u64 = 256;
-/// How many events, and bytes of them, are kept for a reader that comes back.
+/// How many events, and bytes of events, are retained for a returning reader.
 const MOST_KEPT: usize = 256;
 const MOST_KEPT_BYTES: usize = 1024 * 1024;
-/// How often a silent stream says that it is alive.
+/// How often a silent stream sends a keep-alive.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(crate) const COMMENT: &[u8] = b":\n\n";
-/// How many streams of one session, and bytes in them, are kept for readers that come back.
+/// How many streams of a session, and bytes in them, are retained for returning readers.
 const MOST_STREAMS: usize = 64;
 const MOST_STREAM_BYTES: usize = 8 * 1024 * 1024;
-/// How many standing streams a session may have besides its first one.
+/// The maximum number of standing streams of a session besides the first.
 const MOST_STANDING: usize = 7;
-/// How many bytes of events that were read are kept for all sessions together.
+/// The maximum size of the delivered events that all sessions together retain.
 const MOST_RETAINED_BYTES: usize = 8 * 1024 * 1024;
 /// Larger events are sent from where they are stored instead of being copied into one piece.
 const LARGE_EVENT: usize = 16 * 1024;
 
-/// The bytes that all sessions of an endpoint keep for readers that come back. Clones share one account.
+/// The bytes that all sessions of an endpoint retain for returning readers. Clones share one
+/// account.
 #[derive(Debug, Clone, Default)]
 pub struct Retention(Arc<AtomicUsize>);
 
@@ -72,16 +73,16 @@ pub(crate) struct ResumableStream {
 struct Inner {
     events: VecDeque<Event>,
     bytes: usize,
-    /// The number of the next event; the empty first one is 0.
+    /// The number of the next event. The empty first event is 0.
     next: u64,
-    /// The number of the next event that the reader has not been given.
+    /// The number of the first event that was not delivered to the reader.
     unread: u64,
-    /// Each reader replaces the one before; this tells them apart.
+    /// Each reader replaces the previous one. This number identifies the current reader.
     reader: u64,
     unread_since: Option<Instant>,
     ended: bool,
     disconnect_retry: Option<Duration>,
-    /// Notified when the reader that was hung up on is back.
+    /// Notified when the disconnected reader is back.
     returned: Option<Arc<Notify>>,
 }
 
@@ -89,9 +90,9 @@ struct Inner {
 struct Event {
     number: u64,
     text: Bytes,
-    /// What its caller was charged for it, until it is sent.
+    /// The charge for this event, released when it is sent.
     charge: Charge,
-    /// Once it was read.
+    /// Set once the event was delivered.
     retained: Option<RetentionReservation>,
 }
 
@@ -101,7 +102,7 @@ impl ResumableStream {
         Arc::new(Self { number, retention, inner: Mutex::new(inner), changed: Notify::new() })
     }
 
-    /// Adds a message; waits while the reader is too far behind.
+    /// Adds a message. Waits while the reader is too far behind.
     pub(crate) async fn push(&self, message: impl Into<ChargedResponse>) {
         let message = message.into();
         loop {
@@ -118,7 +119,7 @@ impl ResumableStream {
         self.changed.notify_waiters();
     }
 
-    /// Adds a message without ever waiting; the oldest is forgotten where there are too many.
+    /// Adds a message without waiting. Drops the oldest one at the limit.
     pub(crate) fn push_lossy(&self, message: String) {
         {
             let mut inner = self.lock();
@@ -135,7 +136,8 @@ impl ResumableStream {
         self.changed.notify_waiters();
     }
 
-    /// Ends the reader's connection but not the stream. `returned` is notified when there is a reader again.
+    /// Closes the reader's connection but not the stream. `returned` is notified when there is a
+    /// reader again.
     pub(crate) fn disconnect_reader(&self, retry: Duration, returned: Arc<Notify>) {
         {
             let mut inner = self.lock();
@@ -149,7 +151,7 @@ impl ResumableStream {
         self.lock().unread_since.is_none()
     }
 
-    /// Completes once nobody has been reading for this long.
+    /// Completes when the stream has had no reader for this long.
     pub(crate) async fn wait_until_abandoned(&self, patience: Duration) {
         loop {
             let changed = self.changed.notified();
@@ -162,8 +164,9 @@ impl ResumableStream {
         }
     }
 
-    /// A response body that carries the stream from the event after `last` on. It replaces any reader there
-    /// was. `prime` is said first: an empty event with an id, for clients that know what it is for.
+    /// Returns a response body with the events after `last`. It replaces any previous reader. If
+    /// `prime` is set, the body starts with an empty event that has an ID, for clients that know
+    /// this event.
     pub(crate) fn body(self: &Arc<Self>, last: Option<u64>, prime: Option<Duration>) -> Body {
         let reader = {
             let mut inner = self.lock();
@@ -204,7 +207,7 @@ impl Inner {
         self.events.push_back(Event { number: self.next, text, charge, retained: None });
         self.next += 1;
         while self.events.len() > MOST_KEPT || self.bytes > MOST_KEPT_BYTES {
-            // Only what was given to a reader may be forgotten.
+            // Only delivered events may be dropped.
             if self.events.front().is_none_or(|event| event.number >= self.unread) {
                 break;
             }
@@ -245,7 +248,8 @@ impl Reader {
         }
     }
 
-    /// The next event or its first piece, or the end; nothing while there is nothing to say.
+    /// Returns the next event or its first piece, or the end. `None` if there is nothing to send
+    /// yet.
     fn next_chunk(&mut self) -> Option<Option<Bytes>> {
         let mut inner = self.stream.lock();
         if inner.reader != self.generation {
@@ -276,7 +280,7 @@ impl Reader {
     }
 }
 
-/// An event after its first line, whole if it is small.
+/// Splits an event after its first line into chunks. A small event is one chunk.
 pub(crate) fn event_chunks(head: &str, held: ChargedBytes) -> Vec<Bytes> {
     const END: &[u8] = b"\n\n";
     if held.text.len() < LARGE_EVENT {
@@ -297,7 +301,7 @@ impl Drop for Reader {
     }
 }
 
-/// The streams of one session, for clients that come back.
+/// The streams of a session, retained for returning clients.
 #[derive(Debug, Default)]
 pub(crate) struct ResumableStreams {
     next: AtomicU64,
@@ -317,7 +321,7 @@ impl ResumableStreams {
         stream
     }
 
-    /// Forgets the oldest ended streams where too much is kept. One that is still written stays.
+    /// Drops the oldest ended streams above the limits. Streams that are still written to are kept.
     pub(crate) fn evict_ended(&self) {
         let mut kept = self.lock();
         loop {
@@ -336,7 +340,7 @@ impl ResumableStreams {
         }
     }
 
-    /// The stream and the event that a `Last-Event-ID` names.
+    /// Returns the stream and the event that a `Last-Event-ID` names.
     pub(crate) fn find(&self, last_event: &str) -> Option<(Arc<ResumableStream>, u64)> {
         let (number, event) = last_event.split_once('-')?;
         let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
@@ -350,22 +354,22 @@ impl ResumableStreams {
     }
 }
 
-/// The streams of one session that carry what belongs to no request. A client may have several; each message goes out on
-/// one of them.
+/// The streams of a session for messages that belong to no request. A client may have several. Each
+/// message is sent on one of them.
 #[derive(Debug)]
 pub(crate) struct StandingStreams {
     first: Arc<ResumableStream>,
-    /// Those that were opened while others were read, the oldest first.
+    /// The streams that were opened while others had a reader, oldest first.
     more: Mutex<Vec<Arc<ResumableStream>>>,
 }
 
 impl StandingStreams {
-    /// The first of them is there before a client asks for it, so that nothing said meanwhile is lost.
+    /// Creates the first stream before a client opens it, so that earlier messages are not lost.
     pub(crate) fn new(streams: &ResumableStreams) -> Self {
         Self { first: streams.open(), more: Mutex::default() }
     }
 
-    /// One for a new reader.
+    /// Returns a stream for a new reader.
     pub(crate) fn open(&self, streams: &ResumableStreams) -> Arc<ResumableStream> {
         if !self.first.has_reader() {
             return Arc::clone(&self.first);
@@ -380,7 +384,8 @@ impl StandingStreams {
         stream
     }
 
-    /// Says something on the newest that is read. An older one may be of a connection that broke unnoticed.
+    /// Sends a message on the newest stream that has a reader. An older one may belong to a
+    /// connection that broke unnoticed.
     pub(crate) fn announce(&self, message: String) {
         let newest = self.lock().iter().rev().find(|stream| stream.has_reader()).cloned();
         newest.as_ref().unwrap_or(&self.first).push_lossy(message);
@@ -457,7 +462,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_is_abandoned_once_nobody_reads_it_for_long_enough() {
+    async fn a_stream_without_a_reader_is_abandoned_after_a_while() {
         let stream = ResumableStream::new(1, Retention::default());
         let body = stream.body(None, None);
         let patience = Duration::from_secs(30);
@@ -478,7 +483,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn announcements_nobody_reads_do_not_pile_up() {
+    async fn unread_announcements_do_not_accumulate() {
         let stream = ResumableStream::new(0, Retention::default());
         for n in 0..10_000 {
             stream.push_lossy(n.to_string());
@@ -505,7 +510,8 @@ mod tests {
         let mut second = found.body(Some(last), None);
         standing.announce("to the second again".to_owned());
         assert_eq!(read(&mut second).await, "id: 1-2\ndata: to the second again\n\n");
-        // The oldest makes room, so that a client that opens more and more costs no more.
+        // The oldest stream is replaced, so a client that keeps opening streams uses no more
+        // memory.
         let more: Vec<Body> = (0..MOST_STANDING).map(|_| standing.open(&streams).body(None, None)).collect();
         assert!(second.frame().await.is_none() && standing.has_reader());
         drop((first, more));
@@ -513,7 +519,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_waits_for_a_reader_hears_of_its_return() {
+    async fn a_returning_reader_is_notified() {
         let stream = ResumableStream::new(1, Retention::default());
         let mut body = stream.body(None, None);
         let returned = std::sync::Arc::<tokio::sync::Notify>::default();
@@ -552,7 +558,7 @@ mod tests {
         let sending = body.frame().await.unwrap().unwrap();
         assert_eq!((held(), stream.lock().events.len()), (1, 1));
         drop(sending);
-        assert_eq!((held(), stream.lock().events.len()), (0, 1), "it is kept, and costs nobody anything");
+        assert_eq!((held(), stream.lock().events.len()), (0, 1), "the event is retained without a charge");
     }
 
     #[tokio::test]
@@ -575,6 +581,6 @@ mod tests {
         };
         assert_eq!(sessions.iter().map(kept).sum::<usize>(), MOST_RETAINED_BYTES);
         sessions.clear();
-        assert!(retention.reserve(MOST_RETAINED_BYTES).is_some(), "all of it is free again");
+        assert!(retention.reserve(MOST_RETAINED_BYTES).is_some(), "all bytes are released");
     }
 }

@@ -1,4 +1,4 @@
-//! One endpoint, asked without a listener.
+//! An endpoint, called without a listener.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ async fn without_random_numbers_no_session_is_opened() {
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(response.headers().contains_key("retry-after"));
     assert!(!response.headers().contains_key("mcp-session-id"));
-    assert_eq!(body["error"]["message"], "the system's source of random numbers failed");
+    assert_eq!(body["error"]["message"], "the system's random number generator failed");
     assert!(endpoint.sessions().all().is_empty());
     drop(outage);
     let (response, _) = post(&endpoint, "ada", None, &initialize()).await;

@@ -1,4 +1,4 @@
-//! Requests over connections of our own against servers that are played by hand.
+//! Requests over pooled connections against scripted servers.
 
 use http::{HeaderMap, Method};
 use reqwest::Url;
@@ -12,11 +12,12 @@ use super::HttpSender;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// What a server saw: on which of its connections, and the request's head without what is the same in all.
+/// What a server received: the number of the connection, and the first line and the body of the
+/// request.
 type Seen = (usize, String);
 
-/// A server that answers each request of each connection with the next of these, and closes the connection where there
-/// are no more.
+/// Starts a server that sends these responses on each of its connections, one per request, and
+/// closes a connection after its last response.
 async fn server(script: Vec<Vec<String>>) -> (Url, mpsc::Receiver<Seen>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/mcp?x=1", listener.local_addr().unwrap())).unwrap();
@@ -31,7 +32,7 @@ async fn server(script: Vec<Vec<String>>) -> (Url, mpsc::Receiver<Seen>) {
                     sender.send((number, request)).await.unwrap();
                     stream.write_all(answer.as_bytes()).await.unwrap();
                 }
-                // Whatever comes next finds the connection closed.
+                // Further requests find the connection closed.
                 drop(stream);
                 sender.send((number, "closed".to_owned())).await.unwrap();
             });
@@ -40,7 +41,7 @@ async fn server(script: Vec<Vec<String>>) -> (Url, mpsc::Receiver<Seen>) {
     (url, seen)
 }
 
-/// The first line and the body of the next request.
+/// Reads the first line and the body of the next request.
 async fn read(stream: &mut TcpStream) -> Option<String> {
     let mut text = String::new();
     let mut byte = [0];
@@ -80,7 +81,7 @@ async fn a_connection_is_used_again_once_its_answer_was_read() {
     assert_eq!(post(&way, "b").await.unwrap(), "ok");
     assert_eq!(seen.recv().await.unwrap(), (0, "POST /mcp?x=1 HTTP/1.1 a".to_owned()));
     assert_eq!(seen.recv().await.unwrap(), (0, "POST /mcp?x=1 HTTP/1.1 b".to_owned()));
-    // Two at once need two connections.
+    // Two concurrent requests need two connections.
     let (one, two) = tokio::join!(post(&way, "c"), post(&way, "d"));
     assert_eq!((one.unwrap(), two.unwrap()), ("ok".to_owned(), "ok".to_owned()));
 }
@@ -105,7 +106,7 @@ async fn a_request_that_is_given_up_closes_its_connection() {
     let reply = way.send(Method::POST, HeaderMap::new, "a").await.unwrap();
     assert_eq!(seen.recv().await.unwrap(), (0, "POST /mcp?x=1 HTTP/1.1 a".to_owned()));
     drop(reply);
-    // The server waits for a second request and finds that there is nobody.
+    // The server waits for a second request, but the connection is closed.
     assert_eq!(seen.recv().await.unwrap(), (0, "closed".to_owned()));
 }
 
@@ -159,7 +160,7 @@ async fn a_redirect_to_another_origin_is_not_followed_over_our_own_pool_nor_over
         let moved = format!("HTTP/1.1 {status}\r\nlocation: {there}\r\ncontent-length: 0\r\n\r\n");
         let (mut url, _seen) = server(vec![vec![moved.clone()], vec![moved]]).await;
         for user in ["", "ada"] {
-            // A user in the address is beyond our own pool.
+            // A URL with a user name does not use the pool.
             url.set_username(user).unwrap();
             let way = way(&url);
             assert_eq!(way.plain.is_some(), user.is_empty());
