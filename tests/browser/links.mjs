@@ -99,8 +99,18 @@ export async function deepLinks(tally, yard, context) {
       await page.keyboard.press("Enter");
       await page.waitForFunction((wanted) => location.hash === wanted, hash).catch(() => { throw new Error(`${words} leads to ${page.url()}`); });
     }
+    // Both keys in one task: the browser reports the closed dialog only after it is open again.
     await page.keyboard.press("Control+k");
+    await page.getByLabel("Go to anything").fill("prompts");
+    await page.getByRole("option", { selected: true }).filter({ hasText: "view" }).waitFor();
+    await page.evaluate(() => {
+      const press = (key, more) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true, ...more }));
+      press("Enter");
+      press("k", { ctrlKey: true });
+    });
+    await page.waitForFunction(() => location.hash === "#/prompts");
     await page.getByLabel("Go to anything").fill("dark th");
+    await page.getByRole("option", { selected: true }).filter({ hasText: "Dark theme" }).waitFor();
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.documentElement.dataset.theme === "dark");
     await page.keyboard.press("Control+k");

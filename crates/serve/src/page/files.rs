@@ -4,14 +4,14 @@ use super::File;
 
 #[rustfmt::skip]
 pub(super) const FILES: [File; 10] = [
-    File { path: "/assets/CallRow-19NvGulv.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallRow-19NvGulv.js"), gzip: include_bytes!("../../assets/assets/CallRow-19NvGulv.js.gz") },
-    File { path: "/assets/CallsView-CMKz7TL0.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallsView-CMKz7TL0.js"), gzip: include_bytes!("../../assets/assets/CallsView-CMKz7TL0.js.gz") },
-    File { path: "/assets/ProgramsView-COEv9v5_.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ProgramsView-COEv9v5_.js"), gzip: include_bytes!("../../assets/assets/ProgramsView-COEv9v5_.js.gz") },
-    File { path: "/assets/PromptsView-RLYeVbUI.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/PromptsView-RLYeVbUI.js"), gzip: include_bytes!("../../assets/assets/PromptsView-RLYeVbUI.js.gz") },
-    File { path: "/assets/ResourcesView-eIopcHy9.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ResourcesView-eIopcHy9.js"), gzip: include_bytes!("../../assets/assets/ResourcesView-eIopcHy9.js.gz") },
-    File { path: "/assets/ServersView-Bk3Zc0nU.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ServersView-Bk3Zc0nU.js"), gzip: include_bytes!("../../assets/assets/ServersView-Bk3Zc0nU.js.gz") },
+    File { path: "/assets/CallRow-BDbp541f.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallRow-BDbp541f.js"), gzip: include_bytes!("../../assets/assets/CallRow-BDbp541f.js.gz") },
+    File { path: "/assets/CallsView-CQNlJ7LC.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallsView-CQNlJ7LC.js"), gzip: include_bytes!("../../assets/assets/CallsView-CQNlJ7LC.js.gz") },
+    File { path: "/assets/ProgramsView-E9HkdqZQ.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ProgramsView-E9HkdqZQ.js"), gzip: include_bytes!("../../assets/assets/ProgramsView-E9HkdqZQ.js.gz") },
+    File { path: "/assets/PromptsView-k5r7H59n.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/PromptsView-k5r7H59n.js"), gzip: include_bytes!("../../assets/assets/PromptsView-k5r7H59n.js.gz") },
+    File { path: "/assets/ResourcesView-BwOdQx_y.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ResourcesView-BwOdQx_y.js"), gzip: include_bytes!("../../assets/assets/ResourcesView-BwOdQx_y.js.gz") },
+    File { path: "/assets/ServersView-QtweVGCV.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ServersView-QtweVGCV.js"), gzip: include_bytes!("../../assets/assets/ServersView-QtweVGCV.js.gz") },
+    File { path: "/assets/index-BSzCfS5P.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/index-BSzCfS5P.js"), gzip: include_bytes!("../../assets/assets/index-BSzCfS5P.js.gz") },
     File { path: "/assets/index-BYxFE20J.css", kind: "text/css; charset=utf-8", plain: include_bytes!("../../assets/assets/index-BYxFE20J.css"), gzip: include_bytes!("../../assets/assets/index-BYxFE20J.css.gz") },
-    File { path: "/assets/index-C7BxkW6E.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/index-C7BxkW6E.js"), gzip: include_bytes!("../../assets/assets/index-C7BxkW6E.js.gz") },
     File { path: "/assets/validate.worker-ByB7BQcw.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/validate.worker-ByB7BQcw.js"), gzip: include_bytes!("../../assets/assets/validate.worker-ByB7BQcw.js.gz") },
     File { path: "/", kind: "text/html; charset=utf-8", plain: include_bytes!("../../assets/index.html"), gzip: include_bytes!("../../assets/index.html.gz") },
 ];
