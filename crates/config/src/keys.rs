@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toolyard_hub::ResultCheck;
 
 use super::access::{JwtKeys, TokenKeys};
+use super::cluster::ClusterKeys;
 use super::connections::ConnectionKeys;
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
@@ -60,6 +61,8 @@ pub(super) struct ConfigKeys {
     /// HTTP endpoints that are called before and after tool calls, in the given order. Default:
     /// none.
     pub(super) hooks: Option<Vec<HookKeys>>,
+    /// Several replicas that serve one yard. Default: this process is the only one.
+    pub(super) cluster: Option<ClusterKeys>,
     /// Audit log: one line of JSON for each call. Default: no audit log.
     pub(super) audit: Option<AuditKeys>,
     /// Call history in a SQLite database. The presence of this table enables it. Default: no
@@ -313,6 +316,7 @@ impl ConfigKeys {
             tokens: None,
             jwt: None,
             hooks: None,
+            cluster: None,
             audit: None,
             history: None,
             demo: self.demo.or(earlier.demo),

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use toolyard_cluster::ClusterSettings;
 use toolyard_history::{AuditSettings, HistoryStoreSettings};
 use toolyard_hooks::HookSettings;
 use toolyard_hub::{Redaction, ResultChecks, ScopedLimits, SourceName, YardLimits};
@@ -18,6 +19,7 @@ use toolyard_serve::ConnectionLimits;
 
 mod access;
 mod atomic;
+mod cluster;
 mod connections;
 mod diff;
 mod document;
@@ -86,6 +88,8 @@ pub struct Config {
     pub access: Access,
     /// HTTP endpoints that are called before and after tool calls.
     pub hooks: Vec<HookSettings>,
+    /// Settings of a yard with several replicas, if this is one of them.
+    pub cluster: Option<ClusterSettings>,
     /// Settings of the audit log, if enabled.
     pub audit: Option<AuditSettings>,
     /// What is redacted in records and logs.

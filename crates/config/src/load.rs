@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use toolyard_cluster::ClusterSettings;
 use toolyard_history::{AuditSettings, HistoryStoreSettings};
 use toolyard_hooks::HookSettings;
 use toolyard_hub::{Redaction, ResultCheck, ResultChecks};
@@ -12,6 +13,7 @@ use toolyard_program::ProgramSource;
 
 use super::Config;
 use super::access::{self, Access};
+use super::cluster;
 use super::connections::validate_proxies;
 use super::document::{ConfigDocument, Syntax};
 use super::environment::Environment;
@@ -79,6 +81,7 @@ struct ConfigLoader<'a> {
     keys: ConfigKeys,
     access: Access,
     hooks: Vec<HookSettings>,
+    cluster: Option<ClusterSettings>,
     audit: Option<AuditSettings>,
     redaction: Redaction,
     history: Option<HistoryStoreSettings>,
@@ -114,6 +117,7 @@ impl<'a> ConfigLoader<'a> {
             keys: ConfigKeys::default(),
             access: Access::default(),
             hooks: Vec::new(),
+            cluster: None,
             audit: None,
             redaction: Redaction::default(),
             history: None,
@@ -184,6 +188,13 @@ impl<'a> ConfigLoader<'a> {
             let references =
                 VariableExpander { environment: around, folder: &folder, inputs: &inputs, rule, secrets };
             self.hooks = hook::build_hooks(hooks, &references, &mut nonsense);
+        }
+        if let Some(cluster) = keys.cluster.take() {
+            let (around, inputs) = (self.environment, BTreeMap::new());
+            let (rule, secrets) = (ConfigFormat::Toolyard.rule(), &self.secrets);
+            let references =
+                VariableExpander { environment: around, folder: &folder, inputs: &inputs, rule, secrets };
+            self.cluster = cluster::build_cluster(cluster, &references, &mut nonsense);
         }
         if let Some(audit) = keys.audit.take() {
             self.redaction = audit.redaction();
@@ -268,6 +279,7 @@ impl<'a> ConfigLoader<'a> {
             demo: self.keys.demo.unwrap_or(false),
             access: self.access,
             hooks: self.hooks,
+            cluster: self.cluster,
             audit: self.audit,
             redaction: self.redaction,
             history: self.history,

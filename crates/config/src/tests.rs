@@ -9,6 +9,7 @@ use super::server::BrokenServer;
 use super::{Config, ConfigProblem, ConfigProblems, Environment, ServerEntry};
 
 mod access;
+mod cluster;
 mod docs;
 mod excerpts;
 mod expanding;

@@ -26,27 +26,32 @@ const LONGEST: usize = 800;
 
 /// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
 /// for tests.
-const EDGES: [(&str, &[&str]); 17] = [
+const EDGES: [(&str, &[&str]); 19] = [
     ("random", &[]),
+    ("seal", &["random"]),
     ("hub", &["random"]),
     ("wire", &["random"]),
     ("history", &["hub"]),
+    ("cluster", &["hub", "random", "seal"]),
     ("hooks", &["hub"]),
     ("sdk", &["hub", "sdk-macros", "serve"]),
     ("sdk/macros", &[]),
-    ("serve", &["hub", "wire", "random"]),
+    ("serve", &["hub", "wire", "random", "seal"]),
     ("upstream", &["hub", "wire", "random"]),
     ("openapi", &["hub", "random"]),
     ("program", &["hub"]),
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
     ("remote", &["hub", "upstream"]),
-    ("config", &["hub", "history", "hooks", "serve", "upstream", "openapi", "program", "tester"]),
+    (
+        "config",
+        &["cluster", "hub", "history", "hooks", "seal", "serve", "upstream", "openapi", "program", "tester"],
+    ),
     (
         "cli",
         &[
-            "config", "hub", "history", "hooks", "sdk", "serve", "upstream", "openapi", "program", "tui",
-            "tester", "random", "remote",
+            "cluster", "config", "hub", "history", "hooks", "sdk", "seal", "serve", "upstream", "openapi",
+            "program", "tui", "tester", "random", "remote",
         ],
     ),
     (

@@ -17,12 +17,13 @@ const PLAIN_TYPES: [(&str, &str); 3] =
 
 /// The sections of the page in their order: the top-level key, its heading, and where to read more.
 /// Keys that are not named here are in the first section.
-const SECTIONS: [(&str, &str, &str); 9] = [
+const SECTIONS: [(&str, &str, &str); 10] = [
     ("limits", "[limits]", "See [How limits combine](#how-limits-combine)."),
     ("connections", "[connections]", ""),
     ("tokens", "[[tokens]]", "See [Give a team access](../tasks/give-a-team-access.md)."),
     ("jwt", "[jwt]", "See [Give a team access](../tasks/give-a-team-access.md)."),
     ("hooks", "[[hooks]]", "See [Hook requests](#hook-requests)."),
+    ("cluster", "[cluster]", ""),
     ("audit", "[audit]", "See [Audit log and history](audit.md)."),
     ("history", "[history]", "See [Audit log and history](audit.md)."),
     ("tester", "[tester]", "See [Tester tools](tester.md)."),

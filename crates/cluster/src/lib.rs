@@ -1,0 +1,7 @@
+//! Several replicas as one yard. This crate implements the shared parts of the hub in Redis: which
+//! replicas are alive, limits that apply to all of them, and leases. Requests between replicas
+//! belong to `serve`; records in PostgreSQL belong to `history`.
+
+mod settings;
+
+pub use settings::{ClusterSettings, StoreLossPolicy};
