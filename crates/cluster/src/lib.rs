@@ -3,5 +3,7 @@
 //! belong to `serve`; records in PostgreSQL belong to `history`.
 
 mod settings;
+mod store;
 
 pub use settings::{ClusterSettings, StoreLossPolicy};
+pub use store::{InvalidStoreUrl, KEY_PREFIX, RedisStore};

@@ -41,6 +41,7 @@ mod quota;
 mod rate_limit;
 mod record;
 mod redact;
+mod replicas;
 mod request;
 mod result_check;
 mod schema;
@@ -89,6 +90,7 @@ pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Qu
 pub use rate_limit::RateState;
 pub use record::{CallRecord, FinishedCall, Recorder};
 pub use redact::Redaction;
+pub use replicas::{Replica, ReplicaId, Replicas, SessionHome, StoreUnavailable};
 pub use request::{
     CallContext, CallOrigin, CallRequest, CallTarget, ClientEra, ClientSession, CompletionReference,
     EntryKind, FrontName, Priority,
