@@ -76,7 +76,10 @@ impl RedisStore {
     }
 
     /// Applies the deadline and notes whether Redis answers.
-    async fn watch<T>(&self, command: impl Future<Output = Result<T, RedisError>>) -> Result<T, StoreUnavailable> {
+    async fn watch<T>(
+        &self,
+        command: impl Future<Output = Result<T, RedisError>>,
+    ) -> Result<T, StoreUnavailable> {
         let answer = match tokio::time::timeout(COMMAND_TIME, command).await {
             Ok(answer) => answer.map_err(|error| error.to_string()),
             Err(_) => Err(format!("Redis did not answer within {} ms", COMMAND_TIME.as_millis())),

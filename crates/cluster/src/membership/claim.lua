@@ -1,0 +1,32 @@
+-- Returns the home of a session, which is `me` if the present home is dead or has released it.
+-- Returns "" if the client has ended the session, and false if `me` is not alive.
+-- KEYS: times of the last beats, the home of the session. ARGV: the replica that opened the
+-- session, me, time until a replica is dead (ms), lifetime of a session (ms).
+local seen, key = KEYS[1], KEYS[2]
+local opener, me, dead_after, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function is_alive(id)
+  local last = redis.call('ZSCORE', seen, id)
+  return last and tonumber(last) > now - dead_after
+end
+
+local state = redis.call('GET', key)
+if state == 'ended' then
+  return ''
+end
+local home = opener
+if state == 'released' then
+  home = nil
+elseif state then
+  home = state
+end
+if home and is_alive(home) then
+  return home
+end
+if not is_alive(me) then
+  return false
+end
+redis.call('SET', key, me, 'PX', lifetime)
+return me
