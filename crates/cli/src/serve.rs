@@ -15,6 +15,7 @@ use toolyard_serve::{
 
 use crate::args::ServeArgs;
 use crate::assembly::{self, AssemblyOptions, RunningYard, TesterPlacement};
+use crate::cluster::ClusterMember;
 use crate::recording::CallRecords;
 use crate::servers::{self, StartMode};
 use crate::terminal::{format_count, print_error, print_hint};
@@ -42,13 +43,19 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         programs: config.programs.is_enabled(),
         ..AssemblyOptions::new(StartMode::Shared)
     };
+    let cluster =
+        config.cluster.as_ref().map(|settings| ClusterMember::open(settings, &config)).transpose()?;
     let mut running = RunningYard::assemble(&config, options)?;
     let yard = Arc::clone(&running.yard);
     let tokens = BearerTokenStore::default();
     let jwks = JwksClient::new(running.servers.context.tls.clone());
     let admit = {
         let (tokens, yard) = (tokens.clone(), Arc::clone(&yard));
+        let membership = cluster.as_ref().map(|cluster| Arc::clone(&cluster.membership));
         move |config: &Config| {
+            if let Some(membership) = &membership {
+                membership.set_config(config.digest.clone());
+            }
             tokens.replace(credentials(config, &own, &jwks));
             if config.access.has_allow_lists() {
                 yard.mark_callers_restricted();
@@ -72,6 +79,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         connections: config.connections.clone(),
         builtin_endpoints: builtin_endpoints(&running),
         drain: config.limits.drain_timeout(),
+        replicas: cluster.as_ref().map(|cluster| cluster.replica_settings(&running.servers.context)),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {
         Ok(bound) => bound,
@@ -92,12 +100,24 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Failed);
         }
     };
+    if let Some(cluster) = &cluster
+        && !cluster.advertise(bound.address())
+    {
+        print_error(&format!("other replicas cannot reach this one at `{}`", bound.address()));
+        print_hint("set `cluster.advertise` to a URL at which they can, or listen on one address");
+        running.stop().await;
+        return Ok(Exit::Usage);
+    }
     let servers = config.servers().len();
     running.start_and_follow(config, given, admit)?;
     print_startup_banner(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
     let serving = async {
+        let membership = cluster.map(ClusterMember::join);
         bound.serve(stop.clone()).await;
+        if let Some(membership) = membership {
+            membership.leave().await;
+        }
         Ok(())
     };
     let done = running.run(stop.clone(), serving).await?;

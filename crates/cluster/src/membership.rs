@@ -41,8 +41,9 @@ pub struct ReplicaRecord {
     pub keys: String,
     /// A digest of its configuration files.
     pub config: String,
+    /// Whether it accepts no new sessions.
     #[serde(default)]
-    draining: bool,
+    pub draining: bool,
 }
 
 /// The membership of this process.
@@ -89,6 +90,16 @@ impl Membership {
     /// Replaces the digest of the configuration.
     pub fn set_config(&self, digest: String) {
         self.lock().own.config = digest;
+    }
+
+    /// Sets the URL at which the other replicas reach this one, which is also its name if it has no
+    /// other.
+    pub fn set_url(&self, url: &str) {
+        let own = &mut self.lock().own;
+        own.url = url.trim_end_matches('/').to_owned();
+        if own.name.is_empty() {
+            own.name.clone_from(&own.url);
+        }
     }
 
     /// Registers this replica and reads the others. If it was considered dead, it continues under a

@@ -86,6 +86,7 @@ pub async fn http_with(yard: Arc<Yard>, options: HttpOptions) -> Result<HttpServ
         connections: ConnectionLimits::default(),
         builtin_endpoints: Vec::new(),
         drain,
+        replicas: None,
     };
     Ok(HttpServer { bound: bind(yard, settings).await?, token: generated })
 }

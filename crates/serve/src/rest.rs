@@ -14,6 +14,7 @@ mod openapi;
 mod query;
 #[cfg(test)]
 mod reference;
+mod replicas;
 mod response;
 mod result;
 mod run;
@@ -46,6 +47,7 @@ pub(crate) use self::response::execution_name;
 use self::response::{VERSION, VERSION_HEADER};
 use self::tool_cache::RestToolCache;
 use crate::mcp::McpSettings;
+use crate::replicas::ReplicaRouter;
 use crate::route::Route;
 
 /// The settings of the REST front.
@@ -87,13 +89,19 @@ pub(crate) struct RestFront {
     tool_cache: RestToolCache,
     calls: TaskTracker,
     stopping: CancellationToken,
+    /// The other replicas of the yard, if there can be any.
+    replicas: Option<Arc<ReplicaRouter>>,
 }
 
 /// How long canceled calls may take to clean up before the process exits.
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl RestFront {
-    pub(crate) fn new(yard: Arc<Yard>, settings: RestSettings) -> Arc<Self> {
+    pub(crate) fn new(
+        yard: Arc<Yard>,
+        settings: RestSettings,
+        replicas: Option<Arc<ReplicaRouter>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             executions: Executions::new(settings.retention.clone()),
             keys: IdempotencyStore::new(settings.keys.clone()),
@@ -102,6 +110,7 @@ impl RestFront {
             stopping: CancellationToken::new(),
             yard,
             settings,
+            replicas,
         })
     }
 
@@ -137,7 +146,7 @@ impl RestFront {
 }
 
 /// The routes of this front.
-pub(crate) fn routes() -> [Route<Arc<RestFront>>; 9] {
+pub(crate) fn routes() -> [Route<Arc<RestFront>>; 10] {
     [
         Route::at("/mcp/tools").get(tools::list),
         Route::at("/mcp/tools/{name}").get(tools::show),
@@ -145,6 +154,7 @@ pub(crate) fn routes() -> [Route<Arc<RestFront>>; 9] {
         Route::at("/mcp/executions").get(execution_routes::list),
         Route::at("/mcp/executions/{id}").get(execution_routes::show).delete(execution_routes::cancel),
         Route::at("/mcp/servers").get(servers::list),
+        Route::at("/mcp/replicas").get(replicas::list),
         Route::at("/ready").get(servers::ready),
         Route::at("/metrics").get(metrics::show),
         Route::at("/openapi.json").get(openapi::show),

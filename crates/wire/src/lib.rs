@@ -31,7 +31,7 @@ pub use server::client_channel::{ClientChannel, ClientGone};
 pub use server::http::stream::Retention;
 pub use server::http::{Endpoint, EndpointSettings};
 pub use server::legacy::LEGACY_METHODS;
-pub use server::session::{Session, SessionRegistry, SubscriptionGuard};
+pub use server::session::{RestoredSession, Session, SessionId, SessionRegistry, SubscriptionGuard};
 pub use server::stdio::{StdioSettings, StdioShutdown, serve_stdio};
 pub use server::{Charge, InboundRequest, RequestTransport, ServerDescription, Service};
 pub use version::{Era, Version};

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use super::charged_response::{ChargedBytes, ChargedResponse};
 use crate::server::Charge;
+use toolyard_random::RandomError;
 
 /// How many events may wait for a reader before writers have to wait.
 const MOST_UNREAD: u64 = 256;
@@ -32,6 +33,9 @@ const MOST_STREAM_BYTES: usize = 8 * 1024 * 1024;
 const MOST_STANDING: usize = 7;
 /// The maximum size of the delivered events that all sessions together retain.
 const MOST_RETAINED_BYTES: usize = 8 * 1024 * 1024;
+/// The stream numbers of a session that moves to another process start at a multiple of this. The
+/// first one is its standing stream.
+const NUMBERS_PER_PROCESS: u64 = 1_000_000;
 /// Larger events are sent from where they are stored instead of being copied into one piece.
 const LARGE_EVENT: usize = 16 * 1024;
 
@@ -312,6 +316,22 @@ pub(crate) struct ResumableStreams {
 impl ResumableStreams {
     pub(crate) fn new(retention: Retention) -> Self {
         Self { retention, ..Self::default() }
+    }
+
+    /// The streams of a session that another process opened. Their numbers differ from those of
+    /// that process, so that no client reads on in the wrong stream.
+    pub(crate) fn restored(retention: Retention) -> Result<Self, RandomError> {
+        let random = u32::from_be_bytes(toolyard_random::bytes()?);
+        let first = (u64::from(random) + 1) * NUMBERS_PER_PROCESS;
+        Ok(Self { retention, next: AtomicU64::new(first), ..Self::default() })
+    }
+
+    /// Returns whether a `Last-Event-ID` names the first standing stream that a session had in
+    /// another process.
+    pub(crate) fn was_standing_elsewhere(&self, last_event: &str) -> bool {
+        let number = last_event.split_once('-').and_then(|(number, _)| number.parse::<u64>().ok());
+        let is_restored = self.next.load(Ordering::Relaxed) >= NUMBERS_PER_PROCESS;
+        is_restored && number.is_some_and(|number| number % NUMBERS_PER_PROCESS == 0)
     }
 
     pub(crate) fn open(&self) -> Arc<ResumableStream> {
