@@ -90,8 +90,8 @@ impl Fronts {
         let excluded: Vec<SourceName> =
             of_this_yard.flat_map(|builtin| builtin.reach.named_sources().to_vec()).collect();
         let reach = if excluded.is_empty() { YardScope::All } else { YardScope::Without(excluded.into()) };
-        let rest_settings = RestSettings::from_mcp(&mcp, &endpoint);
-        let rest = RestFront::new(Arc::clone(&yard), rest_settings, replicas.clone());
+        let rest = RestSettings::from_mcp(&mcp, &endpoint).with_replicas(replicas.clone());
+        let rest = RestFront::new(Arc::clone(&yard), rest);
         let control = ControlFront::new(Arc::clone(&yard), &control, &mcp, &endpoint);
         let factory = EndpointFactory { mcp, endpoint, keys, replicas, announcers: Mutex::default() };
         let all = factory.open("/mcp".to_owned(), &yard, reach, &factory.mcp.identity);

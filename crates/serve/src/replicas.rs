@@ -306,6 +306,3 @@ fn failure(status: StatusCode, body: &[u8], message: &str) -> Response<Body> {
 fn unix_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
-
-#[cfg(test)]
-mod tests;

@@ -62,6 +62,8 @@ pub(crate) struct RestSettings {
     forward_headers: Vec<String>,
     retention: RetentionLimits,
     keys: IdempotencyLimits,
+    /// The other replicas of the yard, if there can be any.
+    replicas: Option<Arc<ReplicaRouter>>,
 }
 
 impl RestSettings {
@@ -75,7 +77,12 @@ impl RestSettings {
             forward_headers: mcp.forward_headers.clone(),
             retention: RetentionLimits { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
             keys: IdempotencyLimits { most: 10_000, bytes: 32 << 20, time: ten_minutes },
+            replicas: None,
         }
+    }
+
+    pub(crate) fn with_replicas(self, replicas: Option<Arc<ReplicaRouter>>) -> Self {
+        Self { replicas, ..self }
     }
 }
 
@@ -89,19 +96,13 @@ pub(crate) struct RestFront {
     tool_cache: RestToolCache,
     calls: TaskTracker,
     stopping: CancellationToken,
-    /// The other replicas of the yard, if there can be any.
-    replicas: Option<Arc<ReplicaRouter>>,
 }
 
 /// How long canceled calls may take to clean up before the process exits.
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl RestFront {
-    pub(crate) fn new(
-        yard: Arc<Yard>,
-        settings: RestSettings,
-        replicas: Option<Arc<ReplicaRouter>>,
-    ) -> Arc<Self> {
+    pub(crate) fn new(yard: Arc<Yard>, settings: RestSettings) -> Arc<Self> {
         Arc::new(Self {
             executions: Executions::new(settings.retention.clone()),
             keys: IdempotencyStore::new(settings.keys.clone()),
@@ -110,7 +111,6 @@ impl RestFront {
             stopping: CancellationToken::new(),
             yard,
             settings,
-            replicas,
         })
     }
 

@@ -19,6 +19,7 @@ use crate::mcp::McpSettings;
 
 mod control;
 mod quotas;
+mod replicas;
 mod waiting;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,6 +41,7 @@ fn settings(connections: ConnectionLimits) -> ServeSettings {
         connections,
         builtin_endpoints: Vec::new(),
         drain: Duration::from_secs(1),
+        replicas: None,
     }
 }
 

@@ -34,7 +34,12 @@ pub(super) async fn list(
     let mut query = Query::read(head.uri.query());
     let filter = ExecutionFilter::read(&mut query);
     query.finish()?;
-    rest.admit_list(&principal)?;
+    let router = rest.settings.replicas.as_ref();
+    let is_forwarded = router.is_some_and(|router| router.was_forwarded(&head.headers));
+    // The replica that merges the lists has already counted the request.
+    if !is_forwarded {
+        rest.admit_list(&principal)?;
+    }
     let all = rest.executions.all();
     let over = all.iter().filter(|execution| execution.outcome().is_some());
     let over: Vec<_> = over.map(|execution| execution.info.call).collect();
@@ -53,7 +58,7 @@ pub(super) async fn list(
     listed.truncate(filter.limit);
     let next = listed.last().filter(|_| more).map(|(last, _)| format!(r#","nextCursor":"{last}""#));
     let mut more = next.unwrap_or_default();
-    if rest.replicas.as_ref().is_some_and(|router| router.was_forwarded(&head.headers)) {
+    if is_forwarded {
         // The replica that merges the lists needs the position of each execution.
         let cursors: Vec<String> = listed.iter().map(|(cursor, _)| cursor.to_string()).collect();
         more.push_str(&format!(r#","cursors":{}"#, to_raw(&cursors)));

@@ -35,7 +35,7 @@ pub(super) async fn list(
         ));
     }
     rest.admit_list(&principal)?;
-    let Some(router) = &rest.replicas else {
+    let Some(router) = &rest.settings.replicas else {
         return Ok(respond_json(StatusCode::OK, &json!({"replicas": []})));
     };
     let replicas = router.replicas();
@@ -68,13 +68,13 @@ impl RestFront {
     /// Returns the response of another replica that knows what this request is about. `None` if
     /// none does, or if another replica has forwarded the request.
     pub(super) async fn ask_other_replicas(&self, head: &Parts) -> Option<Response<Body>> {
-        let responses = self.replicas.as_ref()?.ask_all(head).await;
+        let responses = self.settings.replicas.as_ref()?.ask_all(head).await;
         responses.into_iter().find(|response| response.status() != StatusCode::NOT_FOUND)
     }
 
     /// Adds the executions of the other replicas to a list of this one.
     pub(super) async fn add_other_executions(&self, head: &Parts, listed: &mut Vec<(HistoryCursor, Raw)>) {
-        let Some(router) = &self.replicas else { return };
+        let Some(router) = &self.settings.replicas else { return };
         // A call in the shared history may be in several lists. The first description is the one of
         // the replica that still has its outcome.
         let mut all: BTreeMap<HistoryCursor, Raw> = BTreeMap::new();

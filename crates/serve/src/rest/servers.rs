@@ -84,7 +84,7 @@ pub(super) async fn ready(
         .map(|(name, _)| name.to_string())
         .collect();
     let mut readiness = json!({"status": word, "starting": starting});
-    if let Some(router) = &rest.replicas {
+    if let Some(router) = &rest.settings.replicas {
         // Without the store a replica still serves most requests, so it stays ready.
         readiness["store"] = store_word(router.replicas().is_store_available()).into();
         readiness["replicas"] = router.replicas().all().len().into();
