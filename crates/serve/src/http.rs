@@ -86,7 +86,6 @@ pub async fn http_with(yard: Arc<Yard>, options: HttpOptions) -> Result<HttpServ
         connections: ConnectionLimits::default(),
         builtin_endpoints: Vec::new(),
         drain,
-        replicas: None,
     };
     Ok(HttpServer { bound: bind(yard, settings).await?, token: generated })
 }

@@ -57,8 +57,6 @@ pub struct ServeSettings {
     pub builtin_endpoints: Vec<BuiltinEndpoint>,
     /// Time limit for calls in flight at shutdown.
     pub drain: Duration,
-    /// Set if this is one of several replicas.
-    pub replicas: Option<ReplicaSettings>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +77,7 @@ pub struct BoundServer {
     yard: Arc<Yard>,
     settings: ServeSettings,
     keys: SealingKeys,
+    replicas: Option<Arc<ReplicaRouter>>,
 }
 
 /// Binds the address.
@@ -87,14 +86,11 @@ pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<BoundServe
     if matches!(settings.auth.auth, Auth::None(_)) && !address.ip().is_loopback() {
         return Err(ServeError::OpenToAll(address));
     }
-    let keys = match &settings.replicas {
-        Some(replicas) => replicas.keys.clone(),
-        None => SealingKeys::generate()?,
-    };
+    let keys = SealingKeys::generate()?;
     let listen_error = |error| ServeError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
-    Ok(BoundServer { listener, address, yard, settings, keys })
+    Ok(BoundServer { listener, address, yard, settings, keys, replicas: None })
 }
 
 impl BoundServer {
@@ -103,13 +99,19 @@ impl BoundServer {
         self.address
     }
 
+    /// Makes this server one of several replicas.
+    #[must_use]
+    pub fn with_replicas(self, replicas: ReplicaSettings) -> Self {
+        let keys = replicas.keys.clone();
+        Self { keys, replicas: Some(ReplicaRouter::new(replicas)), ..self }
+    }
+
     /// Serves until `stop` is canceled, then waits for calls in flight up to the `drain` time.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { listener, address, yard, settings, keys } = self;
+        let Self { listener, address, yard, settings, keys, replicas } = self;
         let _memory = AbortOnDropHandle::new(tokio::spawn(memory::watch(Arc::clone(&yard))));
         let authenticator = Authenticator::new(settings.auth, address.ip().is_loopback());
         let ServeSettings { mcp, endpoint, control, .. } = settings;
-        let replicas = settings.replicas.map(ReplicaRouter::new);
         let fronts = FrontSettings { mcp, endpoint, control, keys, replicas: replicas.clone() };
         let fronts = Fronts::new(yard, settings.builtin_endpoints, fronts);
         // Without other replicas, there is nothing to hand over before the listener closes.

@@ -41,7 +41,6 @@ fn settings(connections: ConnectionLimits) -> ServeSettings {
         connections,
         builtin_endpoints: Vec::new(),
         drain: Duration::from_secs(1),
-        replicas: None,
     }
 }
 

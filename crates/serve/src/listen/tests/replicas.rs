@@ -135,9 +135,9 @@ async fn start(name: &str, shared: &Arc<Mutex<Shared>>, keys: &SealingKeys) -> R
     let tls = tls.unwrap().with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
     let replicas = ReplicaSettings { replicas: Arc::clone(&member) as _, keys: keys.clone(), tls };
     let usual = settings(ConnectionLimits::default());
-    let settings = ServeSettings { replicas: Some(replicas), drain: Duration::from_secs(20), ..usual };
+    let settings = ServeSettings { drain: Duration::from_secs(20), ..usual };
     let Auth::TokenStore(store) = settings.auth.auth.clone() else { unreachable!() };
-    let bound = bind(patient(YardLimits::default()), settings).await.unwrap();
+    let bound = bind(patient(YardLimits::default()), settings).await.unwrap().with_replicas(replicas);
     let address = bound.address().to_string();
     shared.lock().alive.push(Replica {
         id: member.id.clone(),
