@@ -170,8 +170,9 @@ fn cancelled(record: &CallRecord) -> HubError {
 }
 
 fn timed_out(record: &CallRecord) -> HubError {
-    HubError::new(ErrorKind::TimedOut, format!("`{}` did not answer in time", record.subject))
-        .with_suggestion("increase the timeout, or request less data")
+    let message = format!("`{}` did not answer within the time limit of the call", record.subject);
+    HubError::new(ErrorKind::TimedOut, message)
+        .with_suggestion("increase the timeout of the call or `limits.call_seconds`, or request less data")
 }
 
 /// Runs `work` and converts a panic of a source or hook into an error of this call.

@@ -86,7 +86,7 @@ async fn calls_that_wait_for_the_client_are_counted_for_each_principal() {
     let parked = ask(BEARER, json!({})).await;
     assert_eq!(parked["result"]["resultType"], "input_required", "{parked}");
     let refused = ask(BEARER, json!({})).await.to_string();
-    assert!(refused.contains("limit of 1 calls that wait for an answer"), "{refused}");
+    assert!(refused.contains("limit of 1 calls that wait for the client"), "{refused}");
     let other = ask(OTHER, json!({})).await;
     assert_eq!(other["result"]["resultType"], "input_required", "{other}");
     // After an answer, another call can be parked.
