@@ -79,7 +79,6 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         connections: config.connections.clone(),
         builtin_endpoints: builtin_endpoints(&running),
         drain: config.limits.drain_timeout(),
-        replicas: cluster.as_ref().map(|cluster| cluster.replica_settings(&running.servers.context)),
     };
     let bound = match bind(Arc::clone(&yard), settings).await {
         Ok(bound) => bound,
@@ -100,14 +99,18 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Failed);
         }
     };
-    if let Some(cluster) = &cluster
-        && !cluster.advertise(bound.address())
-    {
-        print_error(&format!("other replicas cannot reach this one at `{}`", bound.address()));
-        print_hint("set `cluster.advertise` to a URL at which they can, or listen on one address");
-        running.stop().await;
-        return Ok(Exit::Usage);
-    }
+    let bound = match &cluster {
+        None => bound,
+        Some(cluster) if cluster.advertise(bound.address()) => {
+            bound.with_replicas(cluster.replica_settings(&running.servers.context))
+        }
+        Some(_) => {
+            print_error(&format!("other replicas cannot reach this one at `{}`", bound.address()));
+            print_hint("set `cluster.advertise` to a URL at which they can, or listen on one address");
+            running.stop().await;
+            return Ok(Exit::Usage);
+        }
+    };
     let servers = config.servers().len();
     running.start_and_follow(config, given, admit)?;
     print_startup_banner(&yard, servers, bound.address(), &entrance, args.json);
