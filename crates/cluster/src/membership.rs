@@ -62,7 +62,14 @@ struct State {
     /// When the last successful beat was sent.
     beat_at: Option<Instant>,
     /// Homes of sessions that were taken over.
-    homes: HashMap<Box<str>, ReplicaId>,
+    homes: HashMap<Box<str>, AdoptedSession>,
+}
+
+/// A session that has moved, and what was saved of it.
+#[derive(Debug)]
+struct AdoptedSession {
+    home: ReplicaId,
+    saved: Arc<str>,
 }
 
 impl Membership {
@@ -186,7 +193,7 @@ impl Membership {
     /// Returns the home of a session if this replica knows it without asking the store.
     fn cached_home(&self, session: &str, opener: &ReplicaId) -> Option<SessionHome> {
         let state = self.lock();
-        let home = state.homes.get(session).unwrap_or(opener);
+        let home = state.homes.get(session).map_or(opener, |adopted| &adopted.home);
         if *home == state.id {
             return Some(SessionHome::Here);
         }
@@ -198,22 +205,23 @@ impl Membership {
     async fn claim(&self, session: &str, opener: &ReplicaId) -> Result<SessionHome, StoreUnavailable> {
         let id = self.lock().id.clone();
         let mut claim = CLAIM_SCRIPT.prepare_invoke();
-        claim.key(seen_key()).key(home_key(session));
+        claim.key(seen_key()).key(home_key(session)).key(saved_key(session));
         claim.arg(opener.as_str()).arg(id.as_str()).arg(millis(DEAD_AFTER)).arg(millis(SESSION_LIFETIME));
-        let home: Option<String> = self.store.run(&claim).await?;
+        let home: Option<(String, String)> = self.store.run(&claim).await?;
         let mut state = self.lock();
-        match home.as_deref() {
-            Some("") => {
+        match home {
+            Some((home, _)) if home.is_empty() => {
                 state.homes.remove(session);
                 Ok(SessionHome::Ended)
             }
-            Some(home) => {
-                let home = ReplicaId::new(home);
+            Some((home, saved)) => {
+                let home = ReplicaId::new(&home);
                 if home != *opener {
                     if state.homes.len() >= MANY_HOMES {
                         state.homes.clear();
                     }
-                    state.homes.insert(session.into(), home.clone());
+                    let adopted = AdoptedSession { home: home.clone(), saved: saved.into() };
+                    state.homes.insert(session.into(), adopted);
                 }
                 if home == state.id {
                     return Ok(SessionHome::Here);
@@ -228,8 +236,13 @@ impl Membership {
 
     async fn set_home(&self, session: &str, state: &str) -> Result<(), StoreUnavailable> {
         self.lock().homes.remove(session);
+        self.set(&home_key(session), state).await
+    }
+
+    /// Stores something for the lifetime of a session.
+    async fn set(&self, key: &str, value: &str) -> Result<(), StoreUnavailable> {
         let mut set = redis::cmd("SET");
-        set.arg(home_key(session)).arg(state).arg("PX").arg(millis(SESSION_LIFETIME));
+        set.arg(key).arg(value).arg("PX").arg(millis(SESSION_LIFETIME));
         self.store.query::<()>(&set).await
     }
 
@@ -302,9 +315,18 @@ impl Replicas for Membership {
         })
     }
 
-    fn has_adopted(&self, session: &str) -> bool {
+    fn adopted(&self, session: &str) -> Option<Arc<str>> {
         let state = self.lock();
-        state.homes.get(session).is_some_and(|home| *home == state.id)
+        let adopted = state.homes.get(session).filter(|adopted| adopted.home == state.id)?;
+        Some(Arc::clone(&adopted.saved))
+    }
+
+    fn save_session<'a>(
+        &'a self,
+        session: &'a str,
+        state: String,
+    ) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
+        Box::pin(async move { self.set(&saved_key(session), &state).await })
     }
 
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
@@ -345,6 +367,10 @@ fn gone_key(id: &str) -> String {
 
 fn home_key(session: &str) -> String {
     format!("{KEY_PREFIX}session:{session}")
+}
+
+fn saved_key(session: &str) -> String {
+    format!("{KEY_PREFIX}session:{session}:saved")
 }
 
 fn millis(time: Duration) -> u64 {

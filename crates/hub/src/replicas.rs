@@ -107,8 +107,16 @@ pub trait Replicas: fmt::Debug + Send + Sync {
         lookup: HomeLookup,
     ) -> BoxFuture<'a, Result<SessionHome, StoreUnavailable>>;
 
-    /// Returns whether this replica has become the home of a session that another one opened.
-    fn has_adopted(&self, session: &str) -> bool;
+    /// Returns what was last saved of a session that another replica opened, if this one has become
+    /// its home. The text is empty if nothing was saved.
+    fn adopted(&self, session: &str) -> Option<Arc<str>>;
+
+    /// Saves what the next home of a session needs in addition to the session ID.
+    fn save_session<'a>(
+        &'a self,
+        session: &'a str,
+        state: String,
+    ) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
 
     /// Lets another replica become the home of a session of this one.
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>>;

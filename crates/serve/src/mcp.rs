@@ -22,7 +22,7 @@ use toolyard_random::RandomError;
 use toolyard_seal::SealingKeys;
 use toolyard_wire::{
     Charge, ClientProfile, Era, InboundRequest, LEGACY_METHODS, RawJson, RestoredSession, RpcError,
-    ServerDescription, Service, SessionId, SessionRegistry, Version,
+    ServerDescription, Service, Session, SessionId, SessionRegistry, SubscriptionGuard, Version,
 };
 
 use crate::replicas::{ReplicaRouter, RoutedEndpoint};
@@ -221,7 +221,17 @@ impl Service for McpFront {
 
     fn restore_session(&self, caller: &Principal, id: &str) -> Option<RestoredSession> {
         let replicas = self.replicas.as_ref()?;
-        replicas.router.restore_session(&replicas.path, caller, id)
+        let subscribe = |uri: &str| {
+            let subscription = self.yard.subscribe(caller, &self.reach, uri)?;
+            Some(Box::new(subscription) as SubscriptionGuard)
+        };
+        replicas.router.restore_session(&replicas.path, caller, id, subscribe)
+    }
+
+    async fn session_changed(&self, session: &Session) {
+        if let Some(replicas) = &self.replicas {
+            replicas.router.save_session(session).await;
+        }
     }
 
     async fn forward(
@@ -267,8 +277,8 @@ impl Service for McpFront {
             McpMethod::Complete => self.complete(request).await,
             McpMethod::Discover => Ok(self.discover()),
             McpMethod::Listen => self.listen(request).await,
-            McpMethod::Subscribe => self.subscribe(&request),
-            McpMethod::Unsubscribe => Self::unsubscribe(&request),
+            McpMethod::Subscribe => self.subscribe(&request).await,
+            McpMethod::Unsubscribe => self.unsubscribe(&request).await,
         }
     }
 }

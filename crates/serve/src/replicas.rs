@@ -15,14 +15,16 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use futures_util::future::join_all;
 use memchr::memmem;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use toolyard_hub::{HomeLookup, Principal, Replica, ReplicaId, ReplicaState, Replicas, SessionHome};
 use toolyard_random::RandomError;
 use toolyard_seal::SealingKeys;
-use toolyard_wire::{ClientProfile, RestoredSession, SessionId, SessionRegistry, Version};
+use toolyard_wire::{
+    ClientProfile, RestoredSession, Session, SessionId, SessionRegistry, SubscriptionGuard, Version,
+};
 
 use self::forwarding::{FORWARDED, ForwardError, Forwarder};
 use self::sealed_session::{SealedSession, SessionIdError};
@@ -63,6 +65,13 @@ pub(crate) struct RoutedEndpoint<'a> {
     pub(crate) caller: &'a Principal,
 }
 
+/// What a session ID cannot contain, because it changes.
+#[derive(Default, Serialize, Deserialize)]
+struct SavedSession {
+    log_level: Option<String>,
+    subscriptions: Vec<String>,
+}
+
 /// The replica that must answer a request.
 enum Location {
     Here,
@@ -94,15 +103,34 @@ impl ReplicaRouter {
         Ok(SessionId { header: session.seal(&self.keys)?, label: Some(session.label().to_owned()) })
     }
 
-    /// Opens a session of another replica, if this one has taken it over.
+    /// Opens a session of another replica, if this one has taken it over. `subscribe` subscribes to
+    /// a resource again.
     pub(crate) fn restore_session(
         &self,
         path: &str,
         caller: &Principal,
         id: &str,
+        subscribe: impl Fn(&str) -> Option<SubscriptionGuard>,
     ) -> Option<RestoredSession> {
         let session = SealedSession::open(&self.keys, id, path, caller, unix_time()).ok()?;
-        self.replicas.has_adopted(session.label()).then(|| session.restore())?
+        let saved = self.replicas.adopted(session.label())?;
+        let SavedSession { log_level, subscriptions } = serde_json::from_str(&saved).unwrap_or_default();
+        let subscriptions = subscriptions.into_iter().filter_map(|uri| Some((subscribe(&uri)?, uri)));
+        Some(RestoredSession {
+            label: session.label().to_owned(),
+            version: session.version()?,
+            client: session.client(),
+            log_level,
+            subscriptions: subscriptions.map(|(guard, uri)| (uri, guard)).collect(),
+        })
+    }
+
+    /// Saves what the client has set in its session, for the replica that continues it.
+    pub(crate) async fn save_session(&self, session: &Session) {
+        let (log_level, subscriptions) = (session.log_level(), session.subscribed_uris());
+        let saved = serde_json::to_string(&SavedSession { log_level, subscriptions }).unwrap_or_default();
+        // Without the store, the session still works as long as this replica does.
+        let _ = self.replicas.save_session(session.label(), saved).await;
     }
 
     /// Returns the response of another replica, or `None` if this one must answer the request.

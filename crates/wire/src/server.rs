@@ -45,6 +45,11 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// Called after the client has changed the log level of a session.
+    fn session_changed(&self, _session: &Session) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
     /// Returns the response of another process to an HTTP request that this one must not answer
     /// itself.
     fn forward(

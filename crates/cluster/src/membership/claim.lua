@@ -1,6 +1,7 @@
 -- Returns the home of a session, which is `me` if the present home is dead or has released it.
 -- Returns "" if the client has ended the session, and false if `me` is not alive.
--- KEYS: times of the last beats, the home of the session. ARGV: the replica that opened the
+-- Also returns what was saved of the session.
+-- KEYS: times of the last beats, the home of the session, what was saved of it. ARGV: the replica that opened the
 -- session, me, time until a replica is dead (ms), lifetime of a session (ms).
 local seen, key = KEYS[1], KEYS[2]
 local opener, me, dead_after, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -14,7 +15,7 @@ end
 
 local state = redis.call('GET', key)
 if state == 'ended' then
-  return ''
+  return {'', ''}
 end
 local home = opener
 if state == 'released' then
@@ -23,10 +24,10 @@ elseif state then
   home = state
 end
 if home and is_alive(home) then
-  return home
+  return {home, ''}
 end
 if not is_alive(me) then
   return false
 end
 redis.call('SET', key, me, 'PX', lifetime)
-return me
+return {me, redis.call('GET', KEYS[3]) or ''}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use toolyard_hub::{HomeLookup, ReplicaId, ReplicaState, Replicas, SessionHome};
 
-use super::{DEAD_AFTER, Membership, ReplicaRecord};
+use super::{AdoptedSession, DEAD_AFTER, Membership, ReplicaRecord};
 use crate::store::RedisStore;
 
 fn record(name: &str) -> ReplicaRecord {
@@ -70,19 +70,20 @@ async fn a_session_lives_where_it_was_opened_as_long_as_that_replica_is_ready() 
     home(&other).await.unwrap_err();
     see(&membership, &[]);
     home(&other).await.unwrap_err();
-    assert!(!membership.has_adopted("s"));
+    assert_eq!(membership.adopted("s"), None);
 }
 
 #[tokio::test]
 async fn a_replica_that_was_considered_dead_gets_a_new_id_and_reports_it_once() {
     let membership = membership(&[]);
     let (before, losses) = (membership.own_id(), membership.losses());
-    membership.lock().homes.insert("s".into(), before.clone());
-    assert!(membership.has_adopted("s"));
+    let adopted = AdoptedSession { home: before.clone(), saved: "saved".into() };
+    membership.lock().homes.insert("s".into(), adopted);
+    assert_eq!(membership.adopted("s").as_deref(), Some("saved"));
     membership.replace_id(&before).unwrap();
     membership.replace_id(&before).unwrap();
     assert_ne!(membership.own_id(), before);
-    assert!(!membership.has_adopted("s"));
+    assert_eq!(membership.adopted("s"), None);
     assert_eq!(*losses.borrow(), 1);
     // An answer to a beat under the old ID changes nothing.
     membership.update(&before, Instant::now(), &["a".to_owned(), "{}".to_owned()]);

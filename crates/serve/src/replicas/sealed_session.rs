@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use toolyard_hub::{Principal, ReplicaId};
 use toolyard_random::RandomError;
 use toolyard_seal::{Purpose, SealingKeys};
-use toolyard_wire::{ClientProfile, RestoredSession, Version};
+use toolyard_wire::{ClientProfile, Version};
 
 use super::unix_time;
 
@@ -92,12 +92,15 @@ impl SealedSession {
         ReplicaId::new(&self.o)
     }
 
-    /// Returns what is needed to continue the session. The client's name and version are not
-    /// included, because nothing depends on them.
-    pub(super) fn restore(&self) -> Option<RestoredSession> {
+    pub(super) fn version(&self) -> Option<Version> {
+        Version::parse(&self.v)
+    }
+
+    /// Returns the capabilities of the client. Its name and version are not included, because
+    /// nothing depends on them.
+    pub(super) fn client(&self) -> ClientProfile {
         let [elicit_form, elicit_url, sample, roots] = self.c;
-        let client = ClientProfile { info: None, elicit_form, elicit_url, sample, roots };
-        Some(RestoredSession { label: self.l.clone(), version: Version::parse(&self.v)?, client })
+        ClientProfile { info: None, elicit_form, elicit_url, sample, roots }
     }
 }
 
@@ -127,9 +130,8 @@ mod tests {
         let open = |id: &str, path, who: &str, at| SealedSession::open(&keys, id, path, &principal(who), at);
         let opened = open(&id, "/mcp", "ada", now).unwrap();
         assert_eq!((opened.label(), opened.opener()), (session.label(), opener));
-        let restored = opened.restore().unwrap();
-        assert_eq!((restored.version, restored.label.as_str()), (Version::V2025_06_18, session.label()));
-        let client = restored.client;
+        assert_eq!(opened.version(), Some(Version::V2025_06_18));
+        let client = opened.client();
         let capabilities = (client.elicit_form, client.elicit_url, client.sample, client.roots);
         assert_eq!(capabilities, (true, false, false, true));
         let late = now + LIFETIME.as_secs() + 60;

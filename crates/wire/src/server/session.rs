@@ -37,12 +37,15 @@ impl SessionId {
     }
 }
 
-/// What a session ID says about a session that another process opened.
-#[derive(Debug, Clone)]
+/// A session that another process opened.
+#[derive(Debug)]
 pub struct RestoredSession {
     pub label: String,
     pub version: Version,
     pub client: ClientProfile,
+    pub log_level: Option<String>,
+    /// By URI.
+    pub subscriptions: HashMap<String, SubscriptionGuard>,
 }
 
 /// A session that a legacy client opened with `initialize`.
@@ -135,6 +138,24 @@ impl Session {
 
     pub(crate) fn set_log_level(&self, level: String) {
         self.lock().log_level = Some(level);
+    }
+
+    pub(crate) fn with_state(
+        self,
+        log_level: Option<String>,
+        subscriptions: HashMap<String, SubscriptionGuard>,
+    ) -> Self {
+        {
+            let mut state = self.lock();
+            state.log_level = log_level;
+            state.subscriptions = subscriptions;
+        }
+        self
+    }
+
+    /// Returns the URIs of all subscriptions.
+    pub fn subscribed_uris(&self) -> Vec<String> {
+        self.lock().subscriptions.keys().cloned().collect()
     }
 
     /// Holds a subscription for the client until it unsubscribes or the session closes. Replaces an

@@ -26,6 +26,7 @@ struct Shared {
     alive: Vec<Replica>,
     /// Homes of sessions that have moved. `None` if the session has been released.
     homes: HashMap<String, Option<ReplicaId>>,
+    saved: HashMap<String, String>,
     ended: Vec<String>,
     is_away: bool,
 }
@@ -92,8 +93,19 @@ impl Replicas for Member {
         Box::pin(std::future::ready(answer))
     }
 
-    fn has_adopted(&self, session: &str) -> bool {
-        self.shared.lock().homes.get(session).is_some_and(|home| home.as_ref() == Some(&self.id))
+    fn adopted(&self, session: &str) -> Option<Arc<str>> {
+        let shared = self.shared.lock();
+        shared.homes.get(session).filter(|home| home.as_ref() == Some(&self.id))?;
+        Some(shared.saved.get(session).map(String::as_str).unwrap_or_default().into())
+    }
+
+    fn save_session<'a>(
+        &'a self,
+        session: &'a str,
+        state: String,
+    ) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
+        self.shared.lock().saved.insert(session.to_owned(), state);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
@@ -197,6 +209,11 @@ async fn a_stream_is_forwarded_until_the_replica_that_sends_it_is_dead() {
 async fn the_session_of_a_dead_replica_continues_on_another_and_ends_everywhere() {
     let (a, b, shared) = two_replicas().await;
     let ada = session(&a.server, BEARER).await.unwrap();
+    let level =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "logging/setLevel", "params": {"level": "error"}});
+    post(&b.server, &ada, &level).await;
+    let saved: Vec<String> = shared.lock().saved.values().cloned().collect();
+    assert_eq!(saved, [r#"{"log_level":"error","subscriptions":[]}"#]);
     a.member.die();
     shared.lock().is_away = true;
     let (status, body) = list(&b, &ada).await;
@@ -204,6 +221,12 @@ async fn the_session_of_a_dead_replica_continues_on_another_and_ends_everywhere(
     shared.lock().is_away = false;
     assert!(lists_both_tools(list(&b, &ada).await));
     assert_eq!(list(&b, &ada.replace(BEARER, OTHER)).await.0, 404);
+    // `b` continues with the log level that the client has set, and saves it again.
+    shared.lock().saved.clear();
+    let unsubscribe =
+        json!({"jsonrpc": "2.0", "id": 3, "method": "resources/unsubscribe", "params": {"uri": "a:b"}});
+    post(&b.server, &ada, &unsubscribe).await;
+    assert_eq!(shared.lock().saved.values().collect::<Vec<_>>(), saved.iter().collect::<Vec<_>>());
     let mut stream = b.server.connect().await;
     tokio::io::AsyncWriteExt::write_all(
         &mut stream,
@@ -290,7 +313,7 @@ async fn a_stopping_replica_hands_its_sessions_over_before_it_closes() {
     let busy = format!("{BEARER}{busy}");
     assert!(lists_both_tools(list(&b, &busy).await));
     assert!(lists_both_tools(list(&a, &idle).await));
-    assert!(b.member.has_adopted(&label_of(&b)), "`b` has continued the idle session");
+    assert!(b.member.adopted(&label_of(&b)).is_some(), "`b` has continued the idle session");
     let new = session(&a.server, BEARER).await.unwrap();
     assert_eq!(a.server.status("/ready", BEARER).await, 503);
     // The last call ends, and with it the reason to stay.

@@ -22,7 +22,8 @@ use crate::meta::ClientProfile;
 use crate::rpc_error::RpcError;
 use crate::server::client_channel::OutgoingFrame;
 use crate::server::legacy::{
-    answer_in_transport, build_legacy_request, cancelled_request, initialize_result, read_initialize,
+    SET_LEVEL, answer_in_transport, build_legacy_request, cancelled_request, initialize_result,
+    read_initialize,
 };
 use crate::server::session::{InFlightRequest, RestoredSession, Session, SessionId, StandingChannel};
 use crate::server::{RequestTransport, ResponseFuture, RpcResult, Service};
@@ -66,6 +67,7 @@ impl<S: Service> Endpoint<S> {
         };
         let mut calls = Vec::new();
         let mut done = Vec::new();
+        let mut changes_level = false;
         for message in messages {
             match message {
                 Ok(RpcMessage::Notification(notification)) => {
@@ -75,6 +77,7 @@ impl<S: Service> Endpoint<S> {
                 }
                 Ok(RpcMessage::Response(response)) => session.pending_requests.complete(response),
                 Ok(RpcMessage::Request(request)) => {
+                    changes_level |= request.method == SET_LEVEL;
                     match self.start_legacy_call(&session, &caller, &headers, request) {
                         CallStart::Running(call) => calls.push(call),
                         CallStart::Answered(text) => done.push(text.into()),
@@ -82,6 +85,9 @@ impl<S: Service> Endpoint<S> {
                 }
                 Err(InvalidMessage { id, error }) => done.push(write_error(id.as_ref(), &error).into()),
             }
+        }
+        if changes_level {
+            self.service.session_changed(&session).await;
         }
         if calls.is_empty() && done.is_empty() {
             return empty_response(StatusCode::ACCEPTED);
@@ -106,7 +112,7 @@ impl<S: Service> Endpoint<S> {
             Ok(session) => session,
             Err(error) => return session_unavailable(&request.id, &error.message),
         };
-        if !self.registry.add(caller, session) {
+        if !self.registry.add(caller, Arc::new(session)) {
             return session_unavailable(&request.id, ALL_SESSIONS_IN_USE);
         }
         let answer = Ok(initialize_result(version, &about));
@@ -125,7 +131,7 @@ impl<S: Service> Endpoint<S> {
         version: Version,
         client: ClientProfile,
         streams: ResumableStreams,
-    ) -> Result<Arc<Session>, RpcError> {
+    ) -> Result<Session, RpcError> {
         // A concurrent request of the same caller may take the slot that was freed for this one.
         let charge = loop {
             match self.service.charge_session(caller) {
@@ -134,16 +140,18 @@ impl<S: Service> Endpoint<S> {
             }
         };
         let standing = StandingChannel::Streams(StandingStreams::new(&streams));
-        Ok(Arc::new(Session::new(id, version, client, standing, streams).with_charge(charge)))
+        Ok(Session::new(id, version, client, standing, streams).with_charge(charge))
     }
 
     /// Opens a session of another process, if it may continue here.
     fn restore_session(&self, caller: &S::Caller, id: &str) -> Option<Arc<Session>> {
-        let RestoredSession { label, version, client } = self.service.restore_session(caller, id)?;
+        let RestoredSession { label, version, client, log_level, subscriptions } =
+            self.service.restore_session(caller, id)?;
         let id = SessionId { header: id.to_owned(), label: Some(label) };
         let streams = ResumableStreams::restored(self.settings.retention.clone()).ok()?;
         let session = self.new_session(caller, id, version, client, streams).ok()?;
-        self.registry.add_restored(caller.clone(), session)
+        let session = session.with_state(log_level, subscriptions);
+        self.registry.add_restored(caller.clone(), Arc::new(session))
     }
 
     /// Returns the session that the headers name, if it belongs to the caller.
