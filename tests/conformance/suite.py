@@ -72,7 +72,7 @@ def checks(version, url, label):
     return seen
 
 
-def compare(version, era, label, expected, got):
+def compare(version, era, label, expected, got, report=report):
     """Checks that what passed directly passes through a gateway whose upstream is of this era, except for what
     gateway-exceptions.txt lists."""
     exceptions = left_out("gateway-exceptions.txt") if (version, era) == ("2026-07-28", "legacy") else set()

@@ -19,6 +19,7 @@ TOOLS = {
     "ask": ("Asks `rounds` questions about `id` in order.", {"id": TEXT, "rounds": NUMBER}),
     "wait": ("Waits and reports progress.", {"seconds": NUMBER}),
     "note": ("Appends a line to a file.", {"line": TEXT}),
+    "add_tool": ("Adds a tool that does what `who` does.", {"name": TEXT}),
 }
 writing = threading.Lock()
 pending = {}
@@ -62,6 +63,9 @@ def call(name, arguments, token):
     if name == "note":
         with open(os.environ["NOTES"], "a") as file:
             file.write(f"{arguments['line']}\n")
+    if name == "add_tool":
+        TOOLS[arguments["name"]] = TOOLS["who"]
+        write({"method": "notifications/tools/list_changed"})
     return {**WHO, "before": before}
 
 
@@ -86,11 +90,11 @@ def handle(message):
     elif method == "initialize":
         about = {"name": "asker", "version": "1.0.0"}
         version = message["params"]["protocolVersion"]
-        write({"id": id, "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": about}})
+        write({"id": id, "result": {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}}, "serverInfo": about}})
     elif method == "tools/list":
         schema = lambda properties: {"type": "object", "properties": properties, "required": [*properties][:1]}
         tools = [
-            {"name": name, "description": about, "inputSchema": schema(properties)} for name, (about, properties) in TOOLS.items()
+            {"name": name, "description": about, "inputSchema": schema(properties)} for name, (about, properties) in list(TOOLS.items())
         ]
         write({"id": id, "result": {"tools": tools}})
     elif method == "tools/call":

@@ -141,10 +141,10 @@ class Modern:
 class Legacy:
     """A session of a legacy client. Every request names the replica that it is sent to."""
 
-    def __init__(self, url, path="/mcp", token=None, capabilities=None, seconds=SECONDS):
+    def __init__(self, url, path="/mcp", token=None, capabilities=None, version=LEGACY, seconds=SECONDS):
         self.path, self.token, self.last, self.lock = path, token, 0, threading.Lock()
-        self.id = None
-        params = {"protocolVersion": LEGACY, "capabilities": capabilities or {}, "clientInfo": INFO}
+        self.id, self.version = None, version
+        params = {"protocolVersion": version, "capabilities": capabilities or {}, "clientInfo": INFO}
         about = self.ask(url, "initialize", params, seconds=seconds)
         self.id = about.headers.get("mcp-session-id")
         if not about.result or not self.id:
@@ -152,7 +152,7 @@ class Legacy:
         self.notify(url, "notifications/initialized")
 
     def headers(self):
-        more = {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": self.id} if self.id else {}
+        more = {"MCP-Protocol-Version": self.version, "Mcp-Session-Id": self.id} if self.id else {}
         return {**mcp_headers(self.token), **more}
 
     def notify(self, url, method, params=None):
@@ -176,6 +176,11 @@ class Legacy:
 
     def call(self, url, name, arguments=None, on_request=None, seconds=SECONDS, **more):
         return self.ask(url, "tools/call", {"name": name, "arguments": arguments or {}, **more}, on_request, seconds)
+
+    def batch(self, url, *methods):
+        """Sends requests without parameters as one batch."""
+        messages = [{"jsonrpc": "2.0", "id": id, "method": method} for id, method in enumerate(methods, 1000)]
+        return send(url, "POST", self.path, self.headers(), messages).reply()
 
     def listen(self, url, last_event_id=None, seconds=SECONDS):
         """Opens the standalone stream, or resumes a stream."""

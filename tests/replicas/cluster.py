@@ -8,6 +8,7 @@ Every process belongs to its object, which ends it by its ID. `Cluster.close`, w
 an exception or Ctrl-C, ends whatever still runs.
 """
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -19,6 +20,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from urllib.parse import urlparse
@@ -170,6 +172,59 @@ def read_redis(answer):
     if not kind:
         raise OSError("Redis closed the connection")
     return rest
+
+
+class Link:
+    """A TCP relay to a port, so that one replica can lose a store that the others still reach. Runs in threads."""
+
+    def __init__(self, target):
+        self.target, self.port, self.is_cut, self.open = target, free_port(), False, set()
+        self.listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self):
+        """Closes all connections, and new ones immediately."""
+        self.is_cut = True
+        for each in list(self.open):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def restore(self):
+        self.is_cut = False
+
+    def close(self):
+        self.cut()
+        # Wakes the thread that accepts; closing alone does not.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return  # `close`
+            try:
+                far = None if self.is_cut else socket.create_connection(("127.0.0.1", self.target), 5)
+            except OSError:
+                far = None
+            if not far:
+                near.close()
+                continue
+            self.open |= {near, far}
+            for source, sink in ((near, far), (far, near)):
+                source.settimeout(None)
+                threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    def _copy(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                sink.sendall(data)
+        for each in (source, sink):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+            self.open.discard(each)
 
 
 class Postgres(Daemon):
