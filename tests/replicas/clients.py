@@ -180,7 +180,7 @@ class Legacy:
     def batch(self, url, *methods):
         """Sends requests without parameters as one batch."""
         messages = [{"jsonrpc": "2.0", "id": id, "method": method} for id, method in enumerate(methods, 1000)]
-        return send(url, "POST", self.path, self.headers(), messages).reply()
+        return send(url, "POST", self.path, {**self.headers(), "Accept": "application/json"}, messages).reply()
 
     def listen(self, url, last_event_id=None, seconds=SECONDS):
         """Opens the standalone stream, or resumes a stream."""

@@ -228,12 +228,13 @@ class Link:
 
 
 class Postgres(Daemon):
-    """A new PostgreSQL server with the user and database `toolyard`. Loopback connections need no password."""
+    """A new PostgreSQL server with the user and database `toolyard`. Connections need a password only if there is one."""
 
     name = "postgres"
 
-    def __init__(self, home, port=None):
+    def __init__(self, home, port=None, password=None):
         super().__init__(home, port)
+        self.password = password
         self.programs = postgres_programs()
         self.data = self.home / "data"
         # PostgreSQL refuses to run as root.
@@ -255,8 +256,14 @@ class Postgres(Daemon):
                     # The temporary folder of a test belongs to root alone.
                     if folder.stat().st_uid == os.geteuid() and not folder.stat().st_mode & 0o001:
                         folder.chmod(folder.stat().st_mode | 0o011)
-            initdb = [self.programs / "initdb", "--pgdata", self.data, "--username", "toolyard", "--auth", "trust", "--no-sync"]
-            done = subprocess.run(initdb, capture_output=True, text=True, cwd=self.data, **self.owner())
+            initdb = [self.programs / "initdb", "--pgdata", self.data, "--username", "toolyard", "--no-sync"]
+            access = ["--auth", "trust"]
+            if self.password:
+                file = self.home / "password"
+                file.write_text(self.password)
+                file.chmod(0o644)
+                access = ["--auth", "scram-sha-256", "--pwfile", file]
+            done = subprocess.run([*initdb, *access], capture_output=True, text=True, cwd=self.data, **self.owner())
             if done.returncode:
                 raise NotStarted(f"initdb ended with {done.returncode}: {done.stderr}")
         super().start(**self.owner())
@@ -281,7 +288,10 @@ class Postgres(Daemon):
 
     def psql(self, sql, database="toolyard"):
         words = ["psql", "--no-psqlrc", "--tuples-only", "--no-align", "--host", "127.0.0.1", "--port", str(self.port)]
-        return subprocess.run([*words, "--username", "toolyard", "--command", sql, database], capture_output=True, text=True)
+        env = {**os.environ, "PGPASSWORD": self.password or ""}
+        return subprocess.run(
+            [*words, "--username", "toolyard", "--command", sql, database], capture_output=True, text=True, env=env
+        )
 
     def query(self, sql, database="toolyard"):
         """Returns what `psql` prints: a line for each row, columns separated by `|`."""

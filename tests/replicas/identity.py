@@ -177,7 +177,7 @@ def strangers(group):
         first, second, third = cluster.replicas
         with group.case("a replica with other keys is reported in GET /replicas of every replica"):
             differ = lambda replica: {
-                each["name"]: each.get("differences", []) for each in replica.get("/replicas")[1]["replicas"]
+                each["name"]: each.get("differences", []) for each in replica.get("/mcp/replicas")[1]["replicas"]
             }
             equal([name for name, keys in differ(first).items() if "keys" in keys], [third.name])
             equal(sorted(name for name, keys in differ(third).items() if "keys" in keys), [first.name, second.name])
