@@ -474,7 +474,7 @@ class Cluster:
         return [each for each in (self.nginx, *self.replicas, self.redis, self.postgres) if each]
 
     def start(self):
-        """Starts everything and waits until all of it is ready and every replica knows the others."""
+        """Starts everything and waits until all of it is ready and every replica lists the others."""
         for store in (self.redis, self.postgres):
             if store:
                 store.start().wait()
@@ -484,7 +484,20 @@ class Cluster:
             replica.wait()
         if self.nginx:
             self.nginx.start().wait()
+        self.wait_until_joined()
         return self
+
+    def wait_until_joined(self, seconds=10):
+        """Waits until every running replica lists exactly the running ones."""
+        running = [each for each in self.replicas if each.is_running()]
+        expected = sorted(each.name for each in running)
+
+        def listed(replica):
+            status, body = replica.get("/mcp/replicas")
+            return sorted(each["name"] for each in body["replicas"]) if status == 200 else body
+
+        if not eventually(lambda: all(listed(each) == expected for each in running), seconds):
+            raise NotStarted(f"expected {expected}, but they list {[listed(each) for each in running]}")
 
     def close(self):
         """Ends every process, the load balancer and the replicas before the stores."""

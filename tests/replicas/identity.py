@@ -12,7 +12,7 @@ from pathlib import Path
 from cases import ASK, WHO, asker, at_most, equal
 from clients import ELICITATION, Legacy, Modern, content, send
 from cluster import KEYS, Cluster, Replica
-from failures import PATIENCE, know_each_other, parked, where
+from failures import PATIENCE, parked, where
 from harness import processes
 from harness.debian import require_program
 
@@ -141,7 +141,6 @@ def rotation(group):
     """Replaces the key as the documentation says, one replica after the other, with sessions that stay in use."""
     with Cluster(group.home / "rotation", asker(group.home), nginx=False) as cluster:
         cluster.start()
-        know_each_other(cluster)
         old = [Legacy(each.url) for each in cluster.replicas]
         steps = [[KEYS[0], KEYS[1]], [KEYS[1], KEYS[0]]]
         for number, keys in enumerate(steps, 1):
@@ -149,7 +148,7 @@ def rotation(group):
                 cluster.write_config(keys=keys)
                 for replica in cluster.replicas:
                     replica.restart()
-                    know_each_other(cluster)
+                    cluster.wait_until_joined()
                     new = [Legacy(each.url) for each in cluster.replicas]
                     for session, each in itertools.product(old + new, cluster.replicas):
                         where(session, each)
@@ -160,7 +159,7 @@ def rotation(group):
             cluster.write_config(keys=[KEYS[1]])
             for replica in cluster.replicas:
                 replica.restart()
-            know_each_other(cluster)
+            cluster.wait_until_joined()
             for session, each in itertools.product(new, cluster.replicas):
                 where(session, each)
             for session, each in itertools.product(old, cluster.replicas):
@@ -173,7 +172,6 @@ def strangers(group):
     keys = {"keys": ["${REPLICA_KEY:-" + KEYS[0] + "}"]}
     with Cluster(group.home / "strangers", asker(group.home), nginx=False, cluster_keys=keys, replica_env=different) as cluster:
         cluster.start()
-        know_each_other(cluster)
         first, second, third = cluster.replicas
         with group.case("a replica with other keys is reported in GET /replicas of every replica"):
             differ = lambda replica: {
@@ -238,7 +236,7 @@ def clocks(group):
     with Cluster(group.home / "clocks", asker(group.home), nginx=False, replica_env=env) as cluster:
         cluster.start()
         with group.case("clocks ten minutes apart: every replica sees the others, and its clock differs"):
-            know_each_other(cluster)
+            cluster.wait_until_joined()
             equal(sorted(round(offset(each) / 60) for each in cluster.replicas), [-10, 0, 10])
         with group.case("clocks ten minutes apart: sessions and questions work at every replica"):
             sessions = {each: Legacy(each.url) for each in cluster.replicas}
@@ -249,7 +247,7 @@ def clocks(group):
             cluster.replicas[0].kill()
             for at in cluster.replicas[1:]:
                 where(sessions[cluster.replicas[0]], at)
-            know_each_other(cluster)
+            cluster.wait_until_joined()
 
 
 def offset(replica):

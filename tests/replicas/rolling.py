@@ -6,7 +6,6 @@ import time
 from cases import WAIT, WHO, asker, together
 from clients import Legacy, Modern, content, execute
 from cluster import Cluster
-from failures import know_each_other
 
 # 32 clients.
 LEGACY, MODERN, REST, STREAMING = 12, 9, 9, 2
@@ -17,7 +16,6 @@ BETWEEN_SECONDS = 1.5
 def run(group):
     with Cluster(group.home, asker(group.home)) as cluster:
         cluster.start()
-        know_each_other(cluster)
         load = Load(cluster)
         workers = [load.legacy] * LEGACY + [load.modern] * MODERN + [load.rest] * REST + [load.streaming] * STREAMING
         codes = together(lambda: restart_all(cluster, load), *workers)[0]
