@@ -1,7 +1,7 @@
 //! Which replicas are alive, and which of them holds a session. Every replica registers itself in
 //! Redis once per second. Limits and leases belong to other modules.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -21,6 +21,11 @@ use crate::store::{KEY_PREFIX, RedisStore};
 /// The interval between two beats, and how long a replica without a beat counts as alive.
 const BEAT: Duration = Duration::from_secs(1);
 const DEAD_AFTER: Duration = Duration::from_secs(3);
+/// After this time without a beat of any replica, the store was away, and no replica counts as dead
+/// until all of them had the time to report themselves.
+const STORE_AWAY_AFTER: Duration = Duration::from_millis(1_500);
+/// What this replica knows of the others is not older than this when it looks for one of them.
+const FRESH: Duration = Duration::from_millis(100);
 /// How long dead replicas and the homes of sessions are remembered, which is the lifetime of a
 /// session ID.
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(24 * 3600);
@@ -63,6 +68,9 @@ struct State {
     beat_at: Option<Instant>,
     /// Homes of sessions that were taken over.
     homes: HashMap<Box<str>, AdoptedSession>,
+    /// The last time at which the store came back, if this replica has told it again which sessions
+    /// it has taken over.
+    restored: String,
 }
 
 /// A session that has moved, and what was saved of it.
@@ -72,10 +80,31 @@ struct AdoptedSession {
     saved: Arc<str>,
 }
 
+/// What the absence of a replica in the store means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoreState {
+    /// It is dead.
+    Settled,
+    /// The store was away or has lost its data, and the replica has not reported itself since.
+    Resumed,
+}
+
+impl StoreState {
+    fn from_mark(mark: &str) -> Self {
+        if mark.is_empty() { Self::Settled } else { Self::Resumed }
+    }
+}
+
 impl Membership {
     pub fn new(store: Arc<RedisStore>, own: ReplicaRecord) -> Result<Self, RandomError> {
-        let state =
-            State { id: new_id()?, own, others: HashMap::new(), beat_at: None, homes: HashMap::new() };
+        let state = State {
+            id: new_id()?,
+            own,
+            others: HashMap::new(),
+            beat_at: None,
+            homes: HashMap::new(),
+            restored: String::new(),
+        };
         Ok(Self { store, state: Mutex::new(state), losses: watch::Sender::new(0) })
     }
 
@@ -119,31 +148,41 @@ impl Membership {
             };
             let record = serde_json::to_string(&own).unwrap_or_default();
             let mut beat = BEAT_SCRIPT.prepare_invoke();
-            beat.key(seen_key()).key(records_key());
+            beat.key(seen_key()).key(records_key()).key(store_key());
             beat.arg(id.as_str()).arg(record).arg(&own.url).arg(millis(DEAD_AFTER)).arg(gone_key(""));
-            beat.arg(millis(SESSION_LIFETIME));
+            beat.arg(millis(SESSION_LIFETIME)).arg(millis(STORE_AWAY_AFTER));
             let sent = Instant::now();
             match self.store.probe::<Option<Vec<String>>>(&beat).await? {
-                Some(rows) => {
-                    self.update(&id, sent, &rows);
-                    return Ok(());
+                Some(answer) => {
+                    let Some((mark, rows)) = answer.split_first() else { return Ok(()) };
+                    self.update(&id, sent, StoreState::from_mark(mark), rows);
+                    return self.restore_homes(mark).await;
                 }
                 None => self.replace_id(&id)?,
             }
         }
     }
 
-    fn update(&self, id: &ReplicaId, sent: Instant, rows: &[String]) {
+    fn update(&self, id: &ReplicaId, sent: Instant, store: StoreState, rows: &[String]) {
         let mut state = self.lock();
         if state.id != *id {
             return;
         }
         state.beat_at = Some(sent);
-        let others: HashMap<ReplicaId, ReplicaRecord> = rows
+        let mut others: HashMap<ReplicaId, ReplicaRecord> = rows
             .chunks_exact(2)
             .filter(|row| row[0] != id.as_str())
             .filter_map(|row| Some((ReplicaId::new(&row[0]), serde_json::from_str(&row[1]).ok()?)))
             .collect();
+        if store == StoreState::Resumed {
+            // Those that have not reported themselves again yet, unless they were replaced.
+            let urls: HashSet<String> = others.values().map(|other| other.url.clone()).collect();
+            for (id, other) in &state.others {
+                if !urls.contains(&other.url) {
+                    others.insert(id.clone(), other.clone());
+                }
+            }
+        }
         for (id, other) in &others {
             let differences = other.differences(&state.own);
             match state.others.get(id) {
@@ -162,6 +201,35 @@ impl Membership {
             }
         }
         state.others = others;
+    }
+
+    /// Tells the store again which sessions this replica has taken over, because it may have lost
+    /// its data.
+    async fn restore_homes(&self, mark: &str) -> Result<(), StoreUnavailable> {
+        let mut commands = redis::pipe();
+        {
+            let state = self.lock();
+            if mark.is_empty() || state.restored == mark {
+                return Ok(());
+            }
+            for (session, _) in state.homes.iter().filter(|(_, adopted)| adopted.home == state.id) {
+                let set = commands.cmd("SET").arg(home_key(session)).arg(state.id.as_str());
+                set.arg("NX").arg("PX").arg(millis(SESSION_LIFETIME)).ignore();
+            }
+        }
+        if !commands.is_empty() {
+            self.store.send(&commands).await?;
+        }
+        self.lock().restored = mark.to_owned();
+        Ok(())
+    }
+
+    /// Asks the store who is alive, unless this replica has just done so.
+    async fn refresh(&self) {
+        let is_fresh = self.lock().beat_at.is_some_and(|at| at.elapsed() < FRESH);
+        if !is_fresh && self.store.is_available() {
+            let _ = self.beat().await;
+        }
     }
 
     /// Continues under a new ID, unless a concurrent beat has already done so.
@@ -205,9 +273,16 @@ impl Membership {
     async fn claim(&self, session: &str, opener: &ReplicaId) -> Result<SessionHome, StoreUnavailable> {
         let id = self.lock().id.clone();
         let mut claim = CLAIM_SCRIPT.prepare_invoke();
-        claim.key(seen_key()).key(home_key(session)).key(saved_key(session));
+        claim.key(seen_key()).key(home_key(session)).key(store_key()).key(saved_key(session));
         claim.arg(opener.as_str()).arg(id.as_str()).arg(millis(DEAD_AFTER)).arg(millis(SESSION_LIFETIME));
         let home: Option<(String, String)> = self.store.run(&claim).await?;
+        if let Some((home, _)) = home.as_ref().filter(|(home, _)| !home.is_empty() && home != id.as_str()) {
+            // It may have started after the last beat.
+            let home = ReplicaId::new(home);
+            if self.find(&home).is_none() {
+                self.refresh().await;
+            }
+        }
         let mut state = self.lock();
         match home {
             Some((home, _)) if home.is_empty() => {
@@ -230,7 +305,7 @@ impl Membership {
                     StoreUnavailable("the replica that holds the session is not known yet".to_owned())
                 })
             }
-            None => Err(StoreUnavailable("this replica is not registered".to_owned())),
+            None => Err(StoreUnavailable("it is not known yet whether its replica is alive".to_owned())),
         }
     }
 
@@ -286,6 +361,15 @@ impl Replicas for Membership {
 
     fn find(&self, id: &ReplicaId) -> Option<Replica> {
         self.lock().replica(id)
+    }
+
+    fn look_up<'a>(&'a self, id: &'a ReplicaId) -> BoxFuture<'a, Option<Replica>> {
+        Box::pin(async move {
+            if self.find(id).is_none() {
+                self.refresh().await;
+            }
+            self.find(id)
+        })
     }
 
     fn all(&self) -> Vec<Replica> {
@@ -359,6 +443,10 @@ fn seen_key() -> String {
 
 fn records_key() -> String {
     format!("{KEY_PREFIX}replicas:records")
+}
+
+fn store_key() -> String {
+    format!("{KEY_PREFIX}replicas:store")
 }
 
 fn gone_key(id: &str) -> String {

@@ -92,6 +92,9 @@ pub trait Replicas: fmt::Debug + Send + Sync {
     /// Returns another replica if it is alive, as far as this one knows.
     fn find(&self, id: &ReplicaId) -> Option<Replica>;
 
+    /// Like [`Replicas::find`], but asks the store if this replica does not know the other one.
+    fn look_up<'a>(&'a self, id: &'a ReplicaId) -> BoxFuture<'a, Option<Replica>>;
+
     /// Returns all live replicas, this one first.
     fn all(&self) -> Vec<Replica>;
 

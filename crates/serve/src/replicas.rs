@@ -212,7 +212,7 @@ impl ReplicaRouter {
             return Location::Here;
         }
         if let Some(home) = self.parked_home(body) {
-            return self.replicas.find(&home).map_or(Location::Here, Location::Elsewhere);
+            return self.replicas.look_up(&home).await.map_or(Location::Here, Location::Elsewhere);
         }
         if self.is_draining() && is_initialize(body) {
             return self.elsewhere(body);

@@ -1,9 +1,10 @@
 -- Returns the home of a session, which is `me` if the present home is dead or has released it.
--- Returns "" if the client has ended the session, and false if `me` is not alive.
--- Also returns what was saved of the session.
--- KEYS: times of the last beats, the home of the session, what was saved of it. ARGV: the replica that opened the
--- session, me, time until a replica is dead (ms), lifetime of a session (ms).
-local seen, key = KEYS[1], KEYS[2]
+-- Returns "" if the client has ended the session, and false if `me` is not alive or if it is too
+-- early to say that the present home is dead. Also returns what was saved of the session.
+-- KEYS: times of the last beats, the home of the session, times of the store (see beat.lua), what
+-- was saved of the session. ARGV: the replica that opened the session, me, time until a replica is
+-- dead (ms), lifetime of a session (ms).
+local seen, key, store, saved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local opener, me, dead_after, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -26,8 +27,9 @@ end
 if home and is_alive(home) then
   return {home, ''}
 end
-if not is_alive(me) then
+local resumed = tonumber(redis.call('HGET', store, 'resumed'))
+if not is_alive(me) or not resumed or (home and now - resumed < dead_after) then
   return false
 end
 redis.call('SET', key, me, 'PX', lifetime)
-return {me, redis.call('GET', KEYS[3]) or ''}
+return {me, redis.call('GET', saved) or ''}

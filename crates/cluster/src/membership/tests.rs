@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use toolyard_hub::{HomeLookup, ReplicaId, ReplicaState, Replicas, SessionHome};
 
-use super::{AdoptedSession, DEAD_AFTER, Membership, ReplicaRecord};
+use super::{AdoptedSession, DEAD_AFTER, Membership, ReplicaRecord, StoreState};
 use crate::store::RedisStore;
 
 fn record(name: &str) -> ReplicaRecord {
@@ -28,12 +28,16 @@ fn membership(others: &[(&str, ReplicaRecord)]) -> Membership {
 }
 
 fn see(membership: &Membership, others: &[(&str, ReplicaRecord)]) {
+    see_in(membership, StoreState::Settled, others);
+}
+
+fn see_in(membership: &Membership, store: StoreState, others: &[(&str, ReplicaRecord)]) {
     let own = membership.own_id();
     let rows: Vec<String> = std::iter::once((own.as_str(), &record("own")))
         .chain(others.iter().map(|(id, record)| (*id, record)))
         .flat_map(|(id, record)| [id.to_owned(), serde_json::to_string(record).unwrap()])
         .collect();
-    membership.update(&own, Instant::now(), &rows);
+    membership.update(&own, Instant::now(), store, &rows);
 }
 
 #[tokio::test]
@@ -86,7 +90,7 @@ async fn a_replica_that_was_considered_dead_gets_a_new_id_and_reports_it_once() 
     assert_eq!(membership.adopted("s"), None);
     assert_eq!(*losses.borrow(), 1);
     // An answer to a beat under the old ID changes nothing.
-    membership.update(&before, Instant::now(), &["a".to_owned(), "{}".to_owned()]);
+    membership.update(&before, Instant::now(), StoreState::Settled, &["a".to_owned(), "{}".to_owned()]);
     assert_eq!(membership.all().len(), 1);
 }
 
@@ -99,4 +103,17 @@ async fn without_the_store_sessions_stay_where_they_are() {
     let own = membership.own_id();
     assert_eq!(membership.session_home("s", &own, HomeLookup::Cached).await, Ok(SessionHome::Here));
     assert!(membership.find(&ReplicaId::new("a")).is_some(), "the last known replicas count as alive");
+}
+
+#[tokio::test]
+async fn a_replica_that_has_not_reported_itself_to_a_new_store_is_still_alive() {
+    let membership = membership(&[("a", record("a")), ("b", record("b"))]);
+    let alive = || ["a", "b", "b2"].map(|id| membership.find(&ReplicaId::new(id)).is_some());
+    see_in(&membership, StoreState::Resumed, &[("a", record("a"))]);
+    assert_eq!(alive(), [true, true, false]);
+    // A process that was started at the address of `b` has replaced it.
+    see_in(&membership, StoreState::Resumed, &[("b2", record("b"))]);
+    assert_eq!(alive(), [true, false, true]);
+    see(&membership, &[("b2", record("b"))]);
+    assert_eq!(alive(), [false, false, true]);
 }

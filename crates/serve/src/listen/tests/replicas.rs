@@ -58,6 +58,10 @@ impl Replicas for Member {
         self.shared.lock().alive.iter().find(|replica| replica.id == *id && *id != self.id).cloned()
     }
 
+    fn look_up<'a>(&'a self, id: &'a ReplicaId) -> BoxFuture<'a, Option<Replica>> {
+        Box::pin(std::future::ready(self.find(id)))
+    }
+
     fn all(&self) -> Vec<Replica> {
         let mut all = self.shared.lock().alive.clone();
         all.sort_by_key(|replica| replica.id != self.id);
