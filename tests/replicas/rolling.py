@@ -25,7 +25,8 @@ def run(group):
             with group.case(f"rolling restart: no call of {kind} clients fails"):
                 failures = load.failures[kind]
                 assert load.done[kind] > 100, f"only {load.done[kind]} calls"
-                assert not failures, f"{len(failures)} of {load.done[kind]} calls: {sorted(set(failures))[:10]}"
+                why = f"{sorted(set(failures))[:10]} {unexpected(cluster.nginx)}"
+                assert not failures, f"{len(failures)} of {load.done[kind]} calls: {why}"
         with group.case("rolling restart: a stream that ends early says when to retry, and no call of a stream fails"):
             assert load.done["streaming"] > 3, f"only {load.done['streaming']} calls"
             assert not load.failures["streaming"], sorted(set(load.failures["streaming"]))[:10]
@@ -36,6 +37,11 @@ def run(group):
             seen = {each.name: load.seen.count(each.name) for each in cluster.replicas}
             assert all(seen.values()), seen
         print("rolling restart:", dict(load.done), {key: round(value, 2) for key, value in load.slowest.items()}, flush=True)
+
+
+def unexpected(nginx):
+    """Returns what nginx logged about replicas that it could connect to."""
+    return [line for line in (nginx.home / "error.log").read_text().splitlines() if "connect() failed" not in line][:5]
 
 
 def restart_all(cluster, load):

@@ -275,6 +275,7 @@ impl Membership {
         let mut claim = CLAIM_SCRIPT.prepare_invoke();
         claim.key(seen_key()).key(home_key(session)).key(store_key()).key(saved_key(session));
         claim.arg(opener.as_str()).arg(id.as_str()).arg(millis(DEAD_AFTER)).arg(millis(SESSION_LIFETIME));
+        claim.arg(gone_key(""));
         let home: Option<(String, String)> = self.store.run(&claim).await?;
         if let Some((home, _)) = home.as_ref().filter(|(home, _)| !home.is_empty() && home != id.as_str()) {
             // It may have started after the last beat.

@@ -3,9 +3,9 @@
 -- early to say that the present home is dead. Also returns what was saved of the session.
 -- KEYS: times of the last beats, the home of the session, times of the store (see beat.lua), what
 -- was saved of the session. ARGV: the replica that opened the session, me, time until a replica is
--- dead (ms), lifetime of a session (ms).
+-- dead (ms), lifetime of a session (ms), prefix of the keys that remember dead replicas.
 local seen, key, store, saved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local opener, me, dead_after, lifetime = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local opener, me, dead_after, lifetime, gone = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -28,7 +28,8 @@ if home and is_alive(home) then
   return {home, ''}
 end
 local resumed = tonumber(redis.call('HGET', store, 'resumed'))
-if not is_alive(me) or not resumed or (home and now - resumed < dead_after) then
+local is_known = not home or redis.call('EXISTS', gone .. home) == 1 or resumed and now - resumed >= dead_after
+if not is_alive(me) or not is_known then
   return false
 end
 redis.call('SET', key, me, 'PX', lifetime)
