@@ -12,7 +12,7 @@ use toolyard_wire::{Endpoint, EndpointSettings, SessionRegistry};
 
 use crate::control::{ControlFront, ControlSettings};
 use crate::mcp::{EndpointReplicas, Identity, McpFront, McpSettings, announce};
-use crate::replicas::ReplicaRouter;
+use crate::replicas::{ReplicaRouter, RequestAffinity};
 use crate::rest::{RestFront, RestSettings};
 
 /// The name of a built-in endpoint. Routes exist for those in [`BuiltinEndpointName::ALL`] only.
@@ -29,6 +29,14 @@ impl BuiltinEndpointName {
         match self {
             Self::Tester => "tester",
             Self::Programs => "programs",
+        }
+    }
+
+    /// The tester keeps the connection to the server under test in memory.
+    fn affinity(self) -> RequestAffinity {
+        match self {
+            Self::Tester => RequestAffinity::Principal,
+            Self::Programs => RequestAffinity::Any,
         }
     }
 }
@@ -94,9 +102,11 @@ impl Fronts {
         let rest = RestFront::new(Arc::clone(&yard), rest);
         let control = ControlFront::new(Arc::clone(&yard), &control, &mcp, &endpoint);
         let factory = EndpointFactory { mcp, endpoint, keys, replicas, announcers: Mutex::default() };
-        let all = factory.open("/mcp".to_owned(), &yard, reach, &factory.mcp.identity);
+        let any = RequestAffinity::Any;
+        let all = factory.open(("/mcp".to_owned(), any), &yard, reach, &factory.mcp.identity);
         let open_builtin = |BuiltinEndpoint { name, yard, reach, identity }| {
-            (name, factory.open(format!("/{}/mcp", name.as_str()), &yard, reach, &identity))
+            let place = (format!("/{}/mcp", name.as_str()), name.affinity());
+            (name, factory.open(place, &yard, reach, &identity))
         };
         let builtin_endpoints = builtin.into_iter().map(open_builtin).collect();
         Arc::new(Self { yard, factory, all, builtin_endpoints, rest, control, sources: Mutex::default() })
@@ -137,8 +147,8 @@ impl Fronts {
         }
         let mut sources = self.sources.lock();
         let source = sources.entry(name.clone()).or_insert_with(|| {
-            let path = format!("/servers/{name}/mcp");
-            self.factory.open(path, &self.yard, YardScope::Source(name), &self.factory.mcp.identity)
+            let place = (format!("/servers/{name}/mcp"), RequestAffinity::Any);
+            self.factory.open(place, &self.yard, YardScope::Source(name), &self.factory.mcp.identity)
         });
         Some(Arc::clone(&source.endpoint))
     }
@@ -204,11 +214,17 @@ impl Fronts {
 }
 
 impl EndpointFactory {
-    fn open(&self, path: String, yard: &Arc<Yard>, reach: YardScope, identity: &Identity) -> FrontEndpoint {
+    fn open(
+        &self,
+        (path, affinity): (String, RequestAffinity),
+        yard: &Arc<Yard>,
+        reach: YardScope,
+        identity: &Identity,
+    ) -> FrontEndpoint {
         let mcp = McpSettings { identity: identity.clone(), ..self.mcp.clone() };
         let mut front = McpFront::new(Arc::clone(yard), reach, mcp, self.keys.clone());
         if let Some(router) = self.replicas.clone() {
-            front = front.with_replicas(EndpointReplicas { router, path: path.into_boxed_str() });
+            front = front.with_replicas(EndpointReplicas { router, path: path.into_boxed_str(), affinity });
         }
         let front = Arc::new(front);
         let endpoint = Endpoint::new(Arc::clone(&front), self.endpoint.clone());

@@ -10,7 +10,6 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::http::{HeaderValue, Request, Response, header};
-use futures_util::FutureExt;
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1::UpgradeableConnection;
 use hyper::service::{HttpService, Service, service_fn};
@@ -178,11 +177,16 @@ impl BoundServer {
             };
             accept(stream, peer);
         }
-        // Connections that the system has already accepted must not be reset.
-        while let Some(Ok((stream, peer))) = listener.accept().now_or_never() {
-            accept(stream, peer);
+        // Connections that the system has already accepted must not be reset. Asks the system, because
+        // the runtime may not have noticed them yet.
+        if let Ok(listener) = listener.into_std() {
+            while let Ok((stream, peer)) = listener.accept() {
+                let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                if let Ok(stream) = stream {
+                    accept(stream, peer);
+                }
+            }
         }
-        drop(listener);
         fronts.close();
         // Sessions end last. Ending one cancels its calls, whose results may still be written to a
         // connection.

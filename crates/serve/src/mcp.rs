@@ -25,7 +25,7 @@ use toolyard_wire::{
     ServerDescription, Service, Session, SessionId, SessionRegistry, SubscriptionGuard, Version,
 };
 
-use crate::replicas::{ReplicaRouter, RoutedEndpoint};
+use crate::replicas::{ReplicaRouter, RequestAffinity, RoutedEndpoint};
 
 pub(crate) use active_call::{is_valid_answer, number};
 pub(crate) use listen::announce;
@@ -154,6 +154,7 @@ pub(crate) struct McpFront {
 pub(crate) struct EndpointReplicas {
     pub(crate) router: Arc<ReplicaRouter>,
     pub(crate) path: Box<str>,
+    pub(crate) affinity: RequestAffinity,
 }
 
 /// Time limit for canceled calls to clean up before the process ends.
@@ -242,7 +243,8 @@ impl Service for McpFront {
         body: &Bytes,
     ) -> Option<Response<Body>> {
         let replicas = self.replicas.as_ref()?;
-        let endpoint = RoutedEndpoint { path: &replicas.path, sessions, caller };
+        let (path, affinity) = (&*replicas.path, replicas.affinity);
+        let endpoint = RoutedEndpoint { path, affinity, sessions, caller };
         // Boxed to keep the futures of requests small where there is only one replica.
         Box::pin(replicas.router.route(endpoint, head, body)).await
     }

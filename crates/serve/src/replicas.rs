@@ -18,6 +18,7 @@ use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolyard_hub::{HomeLookup, Principal, Replica, ReplicaId, ReplicaState, Replicas, SessionHome};
 use toolyard_random::RandomError;
@@ -57,10 +58,20 @@ pub(crate) struct ReplicaRouter {
     forwarder: Forwarder,
 }
 
+/// Which replica answers requests without a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestAffinity {
+    /// The one that receives the request.
+    Any,
+    /// The same one for all requests of a principal, because it holds something for it in memory.
+    Principal,
+}
+
 /// An endpoint as the router sees it.
 pub(crate) struct RoutedEndpoint<'a> {
     /// Sessions are valid for one endpoint only.
     pub(crate) path: &'a str,
+    pub(crate) affinity: RequestAffinity,
     pub(crate) sessions: &'a SessionRegistry<Principal>,
     pub(crate) caller: &'a Principal,
 }
@@ -147,7 +158,7 @@ impl ReplicaRouter {
         let until = Instant::now() + PATIENCE;
         let mut lookup = HomeLookup::Cached;
         loop {
-            let replica = match self.locate(&endpoint, head, body, lookup).await {
+            let replica = match self.locate(&endpoint, head, body, (lookup, is_forwarded)).await {
                 Location::Here => return None,
                 Location::Refused(response) => return Some(response),
                 // Only the first replica forwards, so that requests cannot circulate.
@@ -203,7 +214,7 @@ impl ReplicaRouter {
         endpoint: &RoutedEndpoint<'_>,
         head: &Parts,
         body: &Bytes,
-        lookup: HomeLookup,
+        (lookup, is_forwarded): (HomeLookup, bool),
     ) -> Location {
         if let Some(id) = head.headers.get(SESSION) {
             return self.locate_session(endpoint, id, head, body, lookup).await;
@@ -214,10 +225,32 @@ impl ReplicaRouter {
         if let Some(home) = self.parked_home(body) {
             return self.replicas.look_up(&home).await.map_or(Location::Here, Location::Elsewhere);
         }
-        if self.is_draining() && is_initialize(body) {
-            return self.elsewhere(body);
+        match is_initialize(body) {
+            true if self.is_draining() => self.elsewhere(body),
+            // The replicas may disagree for a moment about who is alive, so a forwarded request stays.
+            false if endpoint.affinity == RequestAffinity::Principal && !is_forwarded => {
+                self.locate_principal(endpoint.caller)
+            }
+            true | false => Location::Here,
         }
-        Location::Here
+    }
+
+    /// Returns the replica that answers all requests of a principal: of all that are ready, the one
+    /// with the highest digest, so that few principals move when a replica comes or goes.
+    fn locate_principal(&self, caller: &Principal) -> Location {
+        let digest = |replica: &Replica| {
+            let mut hasher = Sha256::new();
+            hasher.update(replica.url.as_bytes());
+            hasher.update([0]);
+            hasher.update(caller.id().as_bytes());
+            hasher.finalize()
+        };
+        let own = self.replicas.own_id();
+        let ready = self.replicas.all().into_iter().filter(|replica| replica.state == ReplicaState::Ready);
+        match ready.max_by_key(digest) {
+            Some(replica) if replica.id != own => Location::Elsewhere(replica),
+            Some(_) | None => Location::Here,
+        }
     }
 
     async fn locate_session(
