@@ -5,6 +5,7 @@
 mod membership;
 mod settings;
 mod store;
+mod stream_log;
 
 pub use membership::{Membership, ReplicaRecord, SESSION_LIFETIME};
 pub use settings::{ClusterSettings, StoreLossPolicy};

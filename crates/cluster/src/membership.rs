@@ -13,10 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
     BoxFuture, HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StoreUnavailable,
+    StreamEntry,
 };
 use toolyard_random::RandomError;
 
 use crate::store::{KEY_PREFIX, RedisStore};
+use crate::stream_log::{self, StreamLogQueue};
 
 /// The interval between two beats, and how long a replica without a beat counts as alive.
 const BEAT: Duration = Duration::from_secs(1);
@@ -57,6 +59,7 @@ pub struct Membership {
     store: Arc<RedisStore>,
     state: Mutex<State>,
     losses: watch::Sender<u64>,
+    streams: StreamLogQueue,
 }
 
 #[derive(Debug)]
@@ -105,11 +108,20 @@ impl Membership {
             homes: HashMap::new(),
             restored: String::new(),
         };
-        Ok(Self { store, state: Mutex::new(state), losses: watch::Sender::new(0) })
+        Ok(Self {
+            store,
+            state: Mutex::new(state),
+            losses: watch::Sender::new(0),
+            streams: StreamLogQueue::default(),
+        })
     }
 
     /// Stays registered until `stop` is canceled, then leaves.
     pub async fn run(&self, stop: CancellationToken) {
+        tokio::join!(self.stay_registered(&stop), self.streams.run(&self.store, &stop));
+    }
+
+    async fn stay_registered(&self, stop: &CancellationToken) {
         let mut interval = tokio::time::interval(BEAT);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(interval.tick()).await.is_some() {
@@ -412,6 +424,18 @@ impl Replicas for Membership {
         state: String,
     ) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
         Box::pin(async move { self.set(&saved_key(session), &state).await })
+    }
+
+    fn log_stream(&self, session: &str, stream: u64, entry: StreamEntry) {
+        self.streams.push(session, stream, entry);
+    }
+
+    fn read_stream<'a>(
+        &'a self,
+        session: &'a str,
+        stream: u64,
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, StoreUnavailable>> {
+        Box::pin(stream_log::read(&self.store, session, stream))
     }
 
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {

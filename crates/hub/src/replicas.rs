@@ -74,6 +74,17 @@ pub enum SessionHome {
     Ended,
 }
 
+/// Something that is logged of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamEntry {
+    /// The IDs, as JSON, of the requests whose responses are sent on the stream.
+    Requests(Vec<String>),
+    Event {
+        number: u64,
+        text: String,
+    },
+}
+
 /// How a session's home is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HomeLookup {
@@ -120,6 +131,17 @@ pub trait Replicas: fmt::Debug + Send + Sync {
         session: &'a str,
         state: String,
     ) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
+
+    /// Logs what is sent on a stream of a session, for the replica that continues it. Returns
+    /// immediately.
+    fn log_stream(&self, session: &str, stream: u64, entry: StreamEntry);
+
+    /// Returns what was logged of a stream, in order.
+    fn read_stream<'a>(
+        &'a self,
+        session: &'a str,
+        stream: u64,
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, StoreUnavailable>>;
 
     /// Lets another replica become the home of a session of this one.
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>>;

@@ -21,8 +21,9 @@ use toolyard_hub::{CatalogView, ClientEra, Principal, Quota, ReplicaId, Yard, Ya
 use toolyard_random::RandomError;
 use toolyard_seal::SealingKeys;
 use toolyard_wire::{
-    Charge, ClientProfile, Era, InboundRequest, LEGACY_METHODS, RawJson, RestoredSession, RpcError,
-    ServerDescription, Service, Session, SessionId, SessionRegistry, SubscriptionGuard, Version,
+    Charge, ClientProfile, Era, InboundRequest, LEGACY_METHODS, LoggedStream, RawJson, RestoredSession,
+    RpcError, ServerDescription, Service, Session, SessionId, SessionRegistry, StreamLog, SubscriptionGuard,
+    Version,
 };
 
 use crate::replicas::{ReplicaRouter, RequestAffinity, RoutedEndpoint};
@@ -227,6 +228,14 @@ impl Service for McpFront {
             Some(Box::new(subscription) as SubscriptionGuard)
         };
         replicas.router.restore_session(&replicas.path, caller, id, subscribe)
+    }
+
+    fn stream_log(&self, session: &SessionId) -> Option<Arc<dyn StreamLog>> {
+        self.replicas.as_ref()?.router.stream_log(session)
+    }
+
+    async fn logged_stream(&self, session: &Session, stream: u64) -> Option<LoggedStream> {
+        self.replicas.as_ref()?.router.logged_stream(session, stream).await
     }
 
     async fn session_changed(&self, session: &Session) {

@@ -20,11 +20,14 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
-use toolyard_hub::{HomeLookup, Principal, Replica, ReplicaId, ReplicaState, Replicas, SessionHome};
+use toolyard_hub::{
+    HomeLookup, Principal, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StreamEntry,
+};
 use toolyard_random::RandomError;
 use toolyard_seal::SealingKeys;
 use toolyard_wire::{
-    ClientProfile, RestoredSession, Session, SessionId, SessionRegistry, SubscriptionGuard, Version,
+    ClientProfile, LoggedStream, RequestId, RestoredSession, Session, SessionId, SessionRegistry, StreamLog,
+    SubscriptionGuard, Version,
 };
 
 use self::forwarding::{FORWARDED, ForwardError, Forwarder};
@@ -74,6 +77,29 @@ pub(crate) struct RoutedEndpoint<'a> {
     pub(crate) affinity: RequestAffinity,
     pub(crate) sessions: &'a SessionRegistry<Principal>,
     pub(crate) caller: &'a Principal,
+}
+
+/// The log of the streams of one session, for the replica that continues it.
+#[derive(Debug)]
+struct SessionStreamLog {
+    replicas: Arc<dyn Replicas>,
+    session: Box<str>,
+}
+
+impl StreamLog for SessionStreamLog {
+    fn open(&self, stream: u64, requests: &[RequestId]) {
+        let ids = requests.iter().map(|id| id.as_json().to_owned()).collect();
+        self.replicas.log_stream(&self.session, stream, StreamEntry::Requests(ids));
+    }
+
+    fn append(&self, stream: u64, event: u64, text: &str) {
+        let entry = StreamEntry::Event { number: event, text: text.to_owned() };
+        self.replicas.log_stream(&self.session, stream, entry);
+    }
+}
+
+fn read_id(text: &str) -> Option<RequestId> {
+    RequestId::from_json(serde_json::from_str(text).ok()?)
 }
 
 /// What a session ID cannot contain, because it changes.
@@ -134,6 +160,25 @@ impl ReplicaRouter {
             log_level,
             subscriptions: subscriptions.map(|(guard, uri)| (uri, guard)).collect(),
         })
+    }
+
+    /// Returns the log of the streams of a session.
+    pub(crate) fn stream_log(&self, session: &SessionId) -> Option<Arc<dyn StreamLog>> {
+        let (replicas, session) = (Arc::clone(&self.replicas), session.label.as_deref()?.into());
+        Some(Arc::new(SessionStreamLog { replicas, session }))
+    }
+
+    /// Returns what was logged of a stream of another replica.
+    pub(crate) async fn logged_stream(&self, session: &Session, stream: u64) -> Option<LoggedStream> {
+        let entries = self.replicas.read_stream(session.label(), stream).await.ok()?;
+        let mut logged = LoggedStream::default();
+        for entry in entries {
+            match entry {
+                StreamEntry::Requests(ids) => logged.requests.extend(ids.iter().filter_map(|id| read_id(id))),
+                StreamEntry::Event { number, text } => logged.events.push((number, text)),
+            }
+        }
+        (logged != LoggedStream::default()).then_some(logged)
     }
 
     /// Saves what the client has set in its session, for the replica that continues it.

@@ -29,6 +29,7 @@ pub use meta::{ClientProfile, Meta};
 pub use rpc_error::{RpcError, code};
 pub use server::client_channel::{ClientChannel, ClientGone};
 pub use server::http::stream::Retention;
+pub use server::http::stream_log::{LoggedStream, StreamLog};
 pub use server::http::{Endpoint, EndpointSettings};
 pub use server::legacy::LEGACY_METHODS;
 pub use server::session::{RestoredSession, Session, SessionId, SessionRegistry, SubscriptionGuard};

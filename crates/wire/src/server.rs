@@ -18,6 +18,7 @@ use crate::meta::{ClientProfile, Meta};
 use crate::rpc_error::RpcError;
 use crate::version::Version;
 use client_channel::ClientChannel;
+use http::stream_log::{LoggedStream, StreamLog};
 use session::{RestoredSession, Session, SessionId, SessionRegistry};
 use toolyard_random::RandomError;
 
@@ -43,6 +44,20 @@ pub trait Service: Send + Sync + 'static {
     /// Opens a session of another process from its ID, if it may continue here.
     fn restore_session(&self, _caller: &Self::Caller, _id: &str) -> Option<RestoredSession> {
         None
+    }
+
+    /// Returns the log of the streams of a session.
+    fn stream_log(&self, _session: &SessionId) -> Option<Arc<dyn StreamLog>> {
+        None
+    }
+
+    /// Returns what was logged of a stream of another process.
+    fn logged_stream(
+        &self,
+        _session: &Session,
+        _stream: u64,
+    ) -> impl Future<Output = Option<LoggedStream>> + Send {
+        std::future::ready(None)
     }
 
     /// Called after the client has changed the log level of a session.

@@ -5,6 +5,7 @@ mod charged_response;
 mod legacy;
 mod modern;
 pub(crate) mod stream;
+pub(crate) mod stream_log;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +143,7 @@ impl<S: Service> Endpoint<S> {
         }
         match parts.method {
             Method::POST => self.post(caller, parts.headers, &bytes).await,
-            Method::GET => self.listen(&caller, &parts.headers),
+            Method::GET => self.listen(&caller, &parts.headers).await,
             Method::DELETE => self.delete(&caller, &parts.headers),
             _ => method_not_allowed(),
         }

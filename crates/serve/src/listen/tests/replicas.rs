@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::{
     BoxFuture, HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StoreUnavailable,
-    YardLimits,
+    StreamEntry, YardLimits,
 };
 use toolyard_seal::SealingKeys;
 
 use super::quotas::{OTHER, post, session};
 use super::waiting::{ends, modern, patient, stream};
-use super::{Auth, BEARER, ConnectionLimits, Listening, ServeSettings, bind, settings};
+use super::{Auth, BEARER, ConnectionLimits, Listening, PATIENCE, ServeSettings, bind, settings};
 use crate::replicas::ReplicaSettings;
 
 /// What all replicas know.
@@ -27,6 +28,7 @@ struct Shared {
     /// Homes of sessions that have moved. `None` if the session has been released.
     homes: HashMap<String, Option<ReplicaId>>,
     saved: HashMap<String, String>,
+    streams: HashMap<u64, Vec<StreamEntry>>,
     ended: Vec<String>,
     is_away: bool,
 }
@@ -110,6 +112,19 @@ impl Replicas for Member {
     ) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
         self.shared.lock().saved.insert(session.to_owned(), state);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn log_stream(&self, _session: &str, stream: u64, entry: StreamEntry) {
+        self.shared.lock().streams.entry(stream).or_default().push(entry);
+    }
+
+    fn read_stream<'a>(
+        &'a self,
+        _session: &'a str,
+        stream: u64,
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, StoreUnavailable>> {
+        let entries = self.shared.lock().streams.get(&stream).cloned().unwrap_or_default();
+        Box::pin(std::future::ready(Ok(entries)))
     }
 
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
@@ -210,6 +225,37 @@ async fn a_stream_is_forwarded_until_the_replica_that_sends_it_is_dead() {
 }
 
 #[tokio::test]
+async fn a_stream_of_a_dead_replica_is_finished_by_another_one() {
+    let (a, b, shared) = two_replicas().await;
+    let ada = session(&a.server, BEARER).await.unwrap();
+    let params = json!({"name": "hold", "arguments": {}, "_meta": {"progressToken": 1}});
+    let message = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+    let called = stream(&a.server, "/mcp", &ada.replace(BEARER, ""), &message).await;
+    let (number, entries) = shared.lock().streams.iter().map(|(n, e)| (*n, e.clone())).next().unwrap();
+    assert_eq!(entries.first(), Some(&StreamEntry::Requests(vec!["2".to_owned()])));
+    a.member.die();
+    drop(called);
+    let resume = async |session: &str, last: u64| {
+        let mut stream = b.server.connect().await;
+        let head = format!(
+            "GET /mcp HTTP/1.1\r\nhost: localhost\r\n{session}last-event-id: {number}-{last}\r\n\
+             accept: text/event-stream\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+        answer
+    };
+    let all = resume(&ada, 0).await;
+    assert!(all.contains("notifications/progress") && all.contains(r#""id":2,"error""#), "{all}");
+    let rest = resume(&ada, 1).await;
+    assert!(!rest.contains("notifications/progress") && rest.contains(r#""id":2,"error""#), "{rest}");
+    assert!(resume(&ada.replace(BEARER, OTHER), 0).await.starts_with("HTTP/1.1 404"));
+    shared.lock().streams.clear();
+    assert!(resume(&ada, 0).await.starts_with("HTTP/1.1 400"), "nothing was logged");
+}
+
+#[tokio::test]
 async fn the_session_of_a_dead_replica_continues_on_another_and_ends_everywhere() {
     let (a, b, shared) = two_replicas().await;
     let ada = session(&a.server, BEARER).await.unwrap();
@@ -232,14 +278,10 @@ async fn the_session_of_a_dead_replica_continues_on_another_and_ends_everywhere(
     post(&b.server, &ada, &unsubscribe).await;
     assert_eq!(shared.lock().saved.values().collect::<Vec<_>>(), saved.iter().collect::<Vec<_>>());
     let mut stream = b.server.connect().await;
-    tokio::io::AsyncWriteExt::write_all(
-        &mut stream,
-        format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\n{ada}connection: close\r\n\r\n").as_bytes(),
-    )
-    .await
-    .unwrap();
+    let head = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\n{ada}connection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer).await.unwrap();
+    stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
     assert_eq!(list(&b, &ada).await.0, 404);
 }

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header}
 use tokio_util::sync::CancellationToken;
 
 use super::charged_response::{ChargedBytes, ChargedResponse, charged_body};
-use super::stream::{KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
+use super::stream::{ForeignStream, KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
 use super::{
     AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, json_response,
     method_not_allowed, response_with_body,
@@ -107,7 +107,8 @@ impl<S: Service> Endpoint<S> {
             Err(error) => return session_unavailable(&request.id, &error.to_string()),
         };
         let id = HeaderValue::from_str(&session_id.header);
-        let streams = ResumableStreams::new(self.settings.retention.clone());
+        let log = self.service.stream_log(&session_id);
+        let streams = ResumableStreams::new(self.settings.retention.clone()).with_log(log);
         let session = match self.new_session(&caller, session_id, version, client, streams) {
             Ok(session) => session,
             Err(error) => return session_unavailable(&request.id, &error.message),
@@ -148,7 +149,8 @@ impl<S: Service> Endpoint<S> {
         let RestoredSession { label, version, client, log_level, subscriptions } =
             self.service.restore_session(caller, id)?;
         let id = SessionId { header: id.to_owned(), label: Some(label) };
-        let streams = ResumableStreams::restored(self.settings.retention.clone()).ok()?;
+        let log = self.service.stream_log(&id);
+        let streams = ResumableStreams::restored(self.settings.retention.clone()).ok()?.with_log(log);
         let session = self.new_session(caller, id, version, client, streams).ok()?;
         let session = session.with_state(log_level, subscriptions);
         self.registry.add_restored(caller.clone(), Arc::new(session))
@@ -241,7 +243,7 @@ impl<S: Service> Endpoint<S> {
                 None => return empty_response(StatusCode::ACCEPTED),
             }
         }
-        let stream = session.streams.open();
+        let stream = session.streams.open_for(calls.iter().map(|call| call.id.clone()));
         let prime = session.version().primes_streams().then_some(RETRY);
         let body = stream.body(None, prime);
         let (endpoint, caller) = (Arc::clone(self), caller.clone());
@@ -253,7 +255,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Handles GET: opens the standing stream, or resumes a stream after the last received event.
-    pub(super) fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
+    pub(super) async fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
         let modern =
             headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
         if modern.is_some_and(|version| version.era() == Era::Modern) {
@@ -276,15 +278,20 @@ impl<S: Service> Endpoint<S> {
         let open_standing = || event_stream_response(standing.open(&session.streams).body(None, prime));
         let Some(last) = headers.get("last-event-id") else { return open_standing() };
         let last = last.to_str().unwrap_or_default();
-        match session.streams.find(last) {
-            Some((stream, event)) => event_stream_response(stream.body(Some(event), None)),
-            None if session.streams.was_standing_elsewhere(last) => open_standing(),
-            None => {
-                let error =
-                    RpcError::invalid_request("the stream of this `last-event-id` is no longer available");
-                error_response(StatusCode::BAD_REQUEST, None, &error)
-            }
+        if let Some((stream, event)) = session.streams.find(last) {
+            return event_stream_response(stream.body(Some(event), None));
         }
+        match session.streams.find_elsewhere(last) {
+            Some(ForeignStream::Standing) => return open_standing(),
+            Some(ForeignStream::Call { number, event }) => {
+                if let Some(stream) = self.service.logged_stream(&session, number).await {
+                    return event_stream_response(Body::from(stream.replay(number, event)));
+                }
+            }
+            None => {}
+        }
+        let error = RpcError::invalid_request("the stream of this `last-event-id` is no longer available");
+        error_response(StatusCode::BAD_REQUEST, None, &error)
     }
 
     pub(super) fn delete(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {

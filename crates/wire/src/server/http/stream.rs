@@ -15,6 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::charged_response::{ChargedBytes, ChargedResponse};
+use super::stream_log::StreamLog;
+use crate::message::RequestId;
 use crate::server::Charge;
 use toolyard_random::RandomError;
 
@@ -68,6 +70,7 @@ impl Drop for RetentionReservation {
 #[derive(Debug)]
 pub(crate) struct ResumableStream {
     number: u64,
+    log: Option<Arc<dyn StreamLog>>,
     retention: Retention,
     inner: Mutex<Inner>,
     changed: Notify,
@@ -102,8 +105,17 @@ struct Event {
 
 impl ResumableStream {
     pub(crate) fn new(number: u64, retention: Retention) -> Arc<Self> {
+        Self::build(number, retention, None)
+    }
+
+    /// Creates a stream whose events are logged.
+    fn logged(number: u64, retention: Retention, log: Arc<dyn StreamLog>) -> Arc<Self> {
+        Self::build(number, retention, Some(log))
+    }
+
+    fn build(number: u64, retention: Retention, log: Option<Arc<dyn StreamLog>>) -> Arc<Self> {
         let inner = Inner { next: 1, unread: 1, unread_since: Some(Instant::now()), ..Inner::default() };
-        Arc::new(Self { number, retention, inner: Mutex::new(inner), changed: Notify::new() })
+        Arc::new(Self { number, log, retention, inner: Mutex::new(inner), changed: Notify::new() })
     }
 
     /// Adds a message. Waits while the reader is too far behind.
@@ -114,6 +126,9 @@ impl ResumableStream {
             {
                 let mut inner = self.lock();
                 if inner.ended || inner.next - inner.unread < MOST_UNREAD {
+                    if let Some(log) = &self.log {
+                        log.append(self.number, inner.next, &message.text);
+                    }
                     inner.add(message);
                     break;
                 }
@@ -311,11 +326,17 @@ pub(crate) struct ResumableStreams {
     next: AtomicU64,
     streams: Mutex<VecDeque<Arc<ResumableStream>>>,
     retention: Retention,
+    log: Option<Arc<dyn StreamLog>>,
 }
 
 impl ResumableStreams {
     pub(crate) fn new(retention: Retention) -> Self {
         Self { retention, ..Self::default() }
+    }
+
+    /// Logs the streams for the responses to requests.
+    pub(crate) fn with_log(self, log: Option<Arc<dyn StreamLog>>) -> Self {
+        Self { log, ..self }
     }
 
     /// The streams of a session that another process opened. Their numbers differ from those of
@@ -326,16 +347,35 @@ impl ResumableStreams {
         Ok(Self { retention, next: AtomicU64::new(first), ..Self::default() })
     }
 
-    /// Returns whether a `Last-Event-ID` names the first standing stream that a session had in
-    /// another process.
-    pub(crate) fn was_standing_elsewhere(&self, last_event: &str) -> bool {
-        let number = last_event.split_once('-').and_then(|(number, _)| number.parse::<u64>().ok());
-        let is_restored = self.next.load(Ordering::Relaxed) >= NUMBERS_PER_PROCESS;
-        is_restored && number.is_some_and(|number| number % NUMBERS_PER_PROCESS == 0)
+    /// Returns the stream of another process, and its event, that a `Last-Event-ID` names.
+    pub(crate) fn find_elsewhere(&self, last_event: &str) -> Option<ForeignStream> {
+        let (number, event) = parse_event_id(last_event)?;
+        let first = self.next.load(Ordering::Relaxed) / NUMBERS_PER_PROCESS;
+        if first == 0 || number / NUMBERS_PER_PROCESS == first {
+            return None;
+        }
+        Some(match number % NUMBERS_PER_PROCESS {
+            0 => ForeignStream::Standing,
+            _ => ForeignStream::Call { number, event },
+        })
     }
 
+    /// Opens a stream for messages that belong to no request.
     pub(crate) fn open(&self) -> Arc<ResumableStream> {
-        let stream = ResumableStream::new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
+        self.add(ResumableStream::new)
+    }
+
+    /// Opens a stream for the responses to these requests.
+    pub(crate) fn open_for(&self, requests: impl Iterator<Item = RequestId>) -> Arc<ResumableStream> {
+        let Some(log) = &self.log else { return self.open() };
+        self.add(|number, retention| {
+            log.open(number, &requests.collect::<Vec<_>>());
+            ResumableStream::logged(number, retention, Arc::clone(log))
+        })
+    }
+
+    fn add(&self, new: impl FnOnce(u64, Retention) -> Arc<ResumableStream>) -> Arc<ResumableStream> {
+        let stream = new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
         self.lock().push_back(Arc::clone(&stream));
         self.evict_ended();
         stream
@@ -362,8 +402,7 @@ impl ResumableStreams {
 
     /// Returns the stream and the event that a `Last-Event-ID` names.
     pub(crate) fn find(&self, last_event: &str) -> Option<(Arc<ResumableStream>, u64)> {
-        let (number, event) = last_event.split_once('-')?;
-        let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
+        let (number, event) = parse_event_id(last_event)?;
         let stream = self.lock().iter().find(|stream| stream.number == number)?.clone();
         let known = event < stream.lock().next;
         known.then_some((stream, event))
@@ -372,6 +411,18 @@ impl ResumableStreams {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ResumableStream>>> {
         self.streams.lock()
     }
+}
+
+/// A stream that a session had in another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForeignStream {
+    Standing,
+    Call { number: u64, event: u64 },
+}
+
+fn parse_event_id(last_event: &str) -> Option<(u64, u64)> {
+    let (number, event) = last_event.split_once('-')?;
+    Some((number.parse().ok()?, event.parse().ok()?))
 }
 
 /// The streams of a session for messages that belong to no request. A client may have several. Each
