@@ -71,6 +71,8 @@ struct State {
     beat_at: Option<Instant>,
     /// Homes of sessions that were taken over.
     homes: HashMap<Box<str>, AdoptedSession>,
+    /// Sessions that this replica has given up. Another one may have taken them over.
+    released: HashSet<Box<str>>,
     /// The last time at which the store came back, if this replica has told it again which sessions
     /// it has taken over.
     restored: String,
@@ -106,6 +108,7 @@ impl Membership {
             others: HashMap::new(),
             beat_at: None,
             homes: HashMap::new(),
+            released: HashSet::new(),
             restored: String::new(),
         };
         Ok(Self {
@@ -273,6 +276,9 @@ impl Membership {
     /// Returns the home of a session if this replica knows it without asking the store.
     fn cached_home(&self, session: &str, opener: &ReplicaId) -> Option<SessionHome> {
         let state = self.lock();
+        if state.released.contains(session) {
+            return None;
+        }
         let home = state.homes.get(session).map_or(opener, |adopted| &adopted.home);
         if *home == state.id {
             return Some(SessionHome::Here);
@@ -312,6 +318,7 @@ impl Membership {
                     state.homes.insert(session.into(), adopted);
                 }
                 if home == state.id {
+                    state.released.remove(session);
                     return Ok(SessionHome::Here);
                 }
                 state.replica(&home).map(SessionHome::Elsewhere).ok_or_else(|| {
@@ -439,6 +446,7 @@ impl Replicas for Membership {
     }
 
     fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
+        self.lock().released.insert(session.into());
         Box::pin(self.set_home(session, "released"))
     }
 

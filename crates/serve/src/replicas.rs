@@ -206,7 +206,12 @@ impl ReplicaRouter {
             let replica = match self.locate(&endpoint, head, body, (lookup, is_forwarded)).await {
                 Location::Here => return None,
                 Location::Refused(response) => return Some(response),
-                // Only the first replica forwards, so that requests cannot circulate.
+                // Only the first replica forwards, so that requests cannot circulate. It may know
+                // better than this one where the session is.
+                Location::Elsewhere(_) if is_forwarded && lookup == HomeLookup::Cached => {
+                    lookup = HomeLookup::Fresh;
+                    continue;
+                }
                 Location::Elsewhere(_) if is_forwarded => return Some(forwarding::misdirected()),
                 Location::Elsewhere(replica) => replica,
             };
