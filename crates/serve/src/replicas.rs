@@ -136,7 +136,7 @@ impl ReplicaRouter {
         version: Version,
         client: &ClientProfile,
     ) -> Result<SessionId, RandomError> {
-        let session = SealedSession::new(self.replicas.own_id(), path, caller, (version, client))?;
+        let session = SealedSession::new(&self.replicas.own_id(), path, caller, (version, client))?;
         Ok(SessionId { header: session.seal(&self.keys)?, label: Some(session.label().to_owned()) })
     }
 

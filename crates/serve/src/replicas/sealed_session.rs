@@ -45,7 +45,7 @@ pub(super) enum SessionIdError {
 
 impl SealedSession {
     pub(super) fn new(
-        opener: ReplicaId,
+        opener: &ReplicaId,
         path: &str,
         caller: &Principal,
         (version, client): (Version, &ClientProfile),
@@ -124,7 +124,7 @@ mod tests {
         let principal = |id: &str| Principal::new(id, Permissions::All);
         let client = ClientProfile { elicit_form: true, roots: true, ..ClientProfile::default() };
         let (opener, about) = (ReplicaId::new("r1"), (Version::V2025_06_18, &client));
-        let session = SealedSession::new(opener.clone(), "/mcp", &principal("ada"), about).unwrap();
+        let session = SealedSession::new(&opener, "/mcp", &principal("ada"), about).unwrap();
         let id = session.seal(&keys).unwrap();
         let now = unix_time();
         let open = |id: &str, path, who: &str, at| SealedSession::open(&keys, id, path, &principal(who), at);
@@ -154,7 +154,8 @@ mod tests {
         let keys = SealingKeys::generate().unwrap();
         let principal = Principal::new("x".repeat(10_000), Permissions::All);
         let about = (Version::V2025_06_18, &ClientProfile::default());
-        let session = SealedSession::new(ReplicaId::new(&"a".repeat(32)), "/mcp", &principal, about).unwrap();
+        let session =
+            SealedSession::new(&ReplicaId::new(&"a".repeat(32)), "/mcp", &principal, about).unwrap();
         assert!(session.seal(&keys).unwrap().len() < 400);
     }
 }
