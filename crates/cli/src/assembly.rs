@@ -13,6 +13,7 @@ use toolyard_hub::{Permissions, Principal, Source, Yard, YardLimits, YardSetting
 use toolyard_program::ProgramSource;
 use toolyard_serve::Identity;
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
+use toolyard_upstream::UpstreamContext;
 
 use crate::configuration::ConfigInputs;
 use crate::recording::{CallRecording, CallRecords};
@@ -80,10 +81,19 @@ struct FollowedConfig {
 
 impl RunningYard {
     /// Opens the audit log and the history and builds the yard. Starts no server.
-    pub(crate) fn assemble(config: &Config, options: AssemblyOptions) -> anyhow::Result<Self> {
+    pub(crate) async fn assemble(config: &Config, options: AssemblyOptions) -> anyhow::Result<Self> {
         let context = upstream_setup::build_context()?;
         upstream_setup::apply_config(&context, config);
-        let recording = CallRecording::open(config, options.records)?;
+        let recording = CallRecording::open(config, options.records, &context).await?;
+        Self::build(config, options, context, recording)
+    }
+
+    fn build(
+        config: &Config,
+        options: AssemblyOptions,
+        context: UpstreamContext,
+        recording: CallRecording,
+    ) -> anyhow::Result<Self> {
         let hooks = HttpHooks::new(context.tls.clone(), &config.hooks);
         let usual = config.limits();
         let call_time = options.call_time.unwrap_or_default().max(usual.call_time);

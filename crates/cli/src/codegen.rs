@@ -139,7 +139,7 @@ async fn fetch_tools(url: &Url, token: Option<String>) -> Result<Vec<ToolSchemas
 async fn collect(files: &[PathBuf]) -> anyhow::Result<Option<Vec<ToolSchemas>>> {
     let Some(config) = load_or_report(files) else { return Ok(None) };
     let options = AssemblyOptions { records: CallRecords::Off, ..AssemblyOptions::new(StartMode::Shared) };
-    let mut running = RunningYard::assemble(&config, options)?;
+    let mut running = RunningYard::assemble(&config, options).await?;
     running.start_servers(config.servers().to_vec())?;
     let yard = &running.yard;
     yard.wait_for_startup(SETTLING).await;

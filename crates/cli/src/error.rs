@@ -3,7 +3,7 @@
 
 use std::io;
 
-use toolyard_history::HistoryStoreError;
+use toolyard_history::{HistoryStoreError, PostgresError};
 use toolyard_hub::{ErrorKind, HubError};
 use toolyard_remote::{RemoteError, strip_token};
 
@@ -83,6 +83,8 @@ impl CommandError {
                 print_error(&format!("{error:#}"));
                 let suggestion =
                     error.downcast_ref::<HistoryStoreError>().and_then(HistoryStoreError::suggestion);
+                let suggestion = suggestion
+                    .or_else(|| error.downcast_ref::<PostgresError>().map(PostgresError::suggestion));
                 suggestion.iter().for_each(|suggestion| print_hint(suggestion));
                 Exit::Failed
             }

@@ -152,7 +152,8 @@ impl OneShotYard {
         wish: OneShotOptions<'_>,
         stop: &CancellationToken,
     ) -> Result<Self, CommandError> {
-        let visit = Self::start(plan, &wish)?;
+        // Boxed to keep the futures of all commands small.
+        let visit = Box::pin(Self::start(plan, &wish)).await?;
         let remembered = which.other.is_empty() && which.config.is_empty();
         let memory = if remembered { NameCache::load() } else { NameCache::default() };
         let waiting = async {
@@ -204,14 +205,14 @@ impl OneShotYard {
         }
     }
 
-    fn start(plan: OneShotPlan, wish: &OneShotOptions<'_>) -> Result<Self, CommandError> {
+    async fn start(plan: OneShotPlan, wish: &OneShotOptions<'_>) -> Result<Self, CommandError> {
         let OneShotPlan { config, servers, unavailable: troubles, disabled, .. } = plan;
         let client = DedicatedClient { capabilities: client_capabilities(), lists: wish.lists.to_vec() };
         let options = AssemblyOptions {
             call_time: wish.call_time,
             ..AssemblyOptions::new(StartMode::SingleClient(client))
         };
-        let mut running = RunningYard::assemble(&config, options)?;
+        let mut running = RunningYard::assemble(&config, options).await?;
         running.start_servers(servers)?;
         let (yard, principal) = (Arc::clone(&running.yard), assembly::owner(&config));
         Ok(Self { yard, principal, running, unavailable: troubles, disabled })

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use toolyard_config::Config;
-use toolyard_history::{AuditLog, CallRecorder, HistoryStore};
+use toolyard_history::{
+    AuditDestination, AuditLog, CallHistory, CallRecorder, HistoryDestination, HistoryStore, PostgresHistory,
+};
 use toolyard_hub::{History, Recorder, Redaction, YardSettings};
+use toolyard_upstream::UpstreamContext;
 
 /// The configured recording of calls, which may be empty.
 pub(crate) struct CallRecording {
@@ -25,12 +28,30 @@ pub(crate) enum CallRecords {
 
 impl CallRecording {
     /// Opens the configured records. Fails if one cannot be opened, so that calls never go
-    /// unrecorded by accident.
-    pub(crate) fn open(config: &Config, records: CallRecords) -> anyhow::Result<Self> {
-        let audit = config.audit.as_ref().filter(|_| records != CallRecords::Off);
-        let audit = audit.map(AuditLog::open).transpose()?;
-        let history = config.history.clone().filter(|_| records == CallRecords::AuditAndHistory);
-        let store = history.map(HistoryStore::open).transpose()?.map(Arc::new);
+    /// unrecorded by accident. `context` has the TLS configuration for a
+    /// database.
+    pub(crate) async fn open(
+        config: &Config,
+        records: CallRecords,
+        context: &UpstreamContext,
+    ) -> anyhow::Result<Self> {
+        let audit = match config.audit.as_ref().filter(|_| records != CallRecords::Off) {
+            None => None,
+            Some(AuditDestination::File(settings)) => Some(AuditLog::open(settings)?),
+            Some(AuditDestination::Postgres(settings)) => {
+                Some(Box::pin(AuditLog::open_postgres(settings, &context.tls)).await?)
+            }
+        };
+        let store = match config.history.clone().filter(|_| records == CallRecords::AuditAndHistory) {
+            None => None,
+            Some(HistoryDestination::File(settings)) => {
+                Some(CallHistory::File(HistoryStore::open(settings)?))
+            }
+            Some(HistoryDestination::Postgres(settings)) => {
+                Some(CallHistory::Postgres(Box::pin(PostgresHistory::open(&settings, &context.tls)).await?))
+            }
+        };
+        let store = store.map(Arc::new);
         let redaction = config.redaction.clone();
         // The configured redaction rules also apply to the log of this process.
         crate::log::set_redaction(redaction.clone());

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
         }
     };
     let options = AssemblyOptions { programs: true, ..AssemblyOptions::new(StartMode::Shared) };
-    let mut running = RunningYard::assemble(&config, options)?;
+    let mut running = RunningYard::assemble(&config, options).await?;
     running.start_servers(config.servers().to_vec())?;
     let stop = CancellationToken::new();
     let mut arguments = json!({"code": code});

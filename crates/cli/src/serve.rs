@@ -45,7 +45,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let cluster =
         config.cluster.as_ref().map(|settings| ClusterMember::open(settings, &config)).transpose()?;
-    let mut running = RunningYard::assemble(&config, options)?;
+    let mut running = RunningYard::assemble(&config, options).await?;
     let yard = Arc::clone(&running.yard);
     let tokens = BearerTokenStore::default();
     let jwks = JwksClient::new(running.servers.context.tls.clone());

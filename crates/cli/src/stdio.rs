@@ -32,7 +32,8 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
         if tester == Some(TesterPlacement::Exclusive) { StartMode::NameOnly } else { StartMode::Shared };
     let programs = exposed(Expose::Programs);
     let mut running =
-        RunningYard::assemble(&config, AssemblyOptions { tester, programs, ..AssemblyOptions::new(mode) })?;
+        RunningYard::assemble(&config, AssemblyOptions { tester, programs, ..AssemblyOptions::new(mode) })
+            .await?;
     let stop = CancellationToken::new();
     let mut options = StdioOptions {
         principal: assembly::owner(&config),

@@ -64,7 +64,8 @@ async fn run_configured(args: UiArgs, settings: UiSettings) -> anyhow::Result<Ex
         given.only = Some(server);
     }
     let mut running =
-        RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(terminal_client())))?;
+        RunningYard::assemble(&config, AssemblyOptions::new(StartMode::SingleClient(terminal_client())))
+            .await?;
     let owner = assembly::owner(&config);
     let stop = CancellationToken::new();
     let (sender, messages) = mpsc::channel(QUEUE);
@@ -121,7 +122,7 @@ async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Send
 
 async fn run_ad_hoc(server: ServerSettings, settings: UiSettings) -> anyhow::Result<Exit> {
     let options = AssemblyOptions::new(StartMode::SingleClient(terminal_client()));
-    let mut running = RunningYard::assemble(&Config::default(), options)?;
+    let mut running = RunningYard::assemble(&Config::default(), options).await?;
     let stop = CancellationToken::new();
     let (sender, messages) = mpsc::channel(QUEUE);
     let capture = StderrCapture::start(sender)?;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_cluster::{ClusterSettings, StoreLossPolicy};
+use toolyard_history::PostgresSettings;
 use toolyard_seal::SealingKeys;
 
 use super::expand::VariableExpander;
@@ -19,8 +20,10 @@ pub(super) struct ClusterKeys {
     /// Variables are expanded. Required.
     redis: String,
     /// Connection string of the PostgreSQL server that the replicas share, such as
-    /// "postgres://user@127.0.0.1/toolyard". The history is stored there instead of in a file, and
-    /// so is the audit log unless it has a `file`. Variables are expanded. Default: none.
+    /// "postgres://user@127.0.0.1/toolyard". With a table `[history]`, the history is stored there
+    /// instead of in a file, and so is the audit log of a table `[audit]` without a `file`. With
+    /// `sslmode=require`, the system must trust the certificate of the server; `disable` and
+    /// `prefer`, the default, do not check it. Variables are expanded. Default: none.
     postgres: Option<String>,
     /// Secrets of at least 32 bytes, from which the keys are derived that protect session IDs and
     /// requests between replicas. The first one is used for new IDs, all of them are accepted. To
@@ -46,6 +49,20 @@ enum StoreLossKey {
     #[default]
     Share,
     Refuse,
+}
+
+impl ClusterKeys {
+    /// Returns whether records are to be stored in a database, valid or not.
+    pub(super) fn has_database(&self) -> bool {
+        self.postgres.is_some()
+    }
+}
+
+/// Returns the database that records are stored in, if there is one.
+pub(super) fn records_database(cluster: &ClusterSettings) -> Option<PostgresSettings> {
+    let replica = cluster.name.clone().or_else(|| cluster.advertise.clone());
+    // An invalid URL has been reported.
+    PostgresSettings::parse(cluster.postgres.as_deref()?, replica).ok()
 }
 
 /// Builds the cluster settings and appends invalid settings to `wrong`.
@@ -82,6 +99,11 @@ pub(super) fn build_cluster(
     check(redis.as_ref().is_none_or(is_redis), "redis", "must be a redis:// or rediss:// URL");
     let is_postgres = |url: &String| url.starts_with("postgres://") || url.starts_with("postgresql://");
     check(postgres.iter().flatten().all(is_postgres), "postgres", "must be a postgres:// URL");
+    for url in postgres.iter().flatten().filter(|url| is_postgres(url)) {
+        if let Err(error) = PostgresSettings::parse(url, None) {
+            check(false, "postgres", &error.to_string());
+        }
+    }
     check(
         advertise.iter().flatten().all(|url| is_http_url(url)),
         "advertise",

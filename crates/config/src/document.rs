@@ -11,7 +11,7 @@ use super::tree::decode_error::DecodeError;
 use super::tree::{ConfigNode, ConfigSyntaxError, ConfigValue, Span, json, toml};
 
 /// Keys whose values are never shown, except for `${…}` references.
-const PRIVATE: [&str; 24] = [
+const PRIVATE: [&str; 26] = [
     "args",
     "auth_token",
     "baseUrl",
@@ -33,6 +33,8 @@ const PRIVATE: [&str; 24] = [
     "http_headers",
     "openapi",
     "password",
+    "postgres",
+    "redis",
     "serverUrl",
     "token",
     "token_url",

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use toolyard_cluster::ClusterSettings;
-use toolyard_history::{AuditSettings, HistoryStoreSettings};
+use toolyard_history::{AuditDestination, HistoryDestination};
 use toolyard_hooks::HookSettings;
 use toolyard_hub::{Redaction, ResultChecks, ScopedLimits, SourceName, YardLimits};
 use toolyard_openapi::{DocumentLocation, DocumentSettings};
@@ -91,11 +91,11 @@ pub struct Config {
     /// Settings of a yard with several replicas, if this is one of them.
     pub cluster: Option<ClusterSettings>,
     /// Settings of the audit log, if enabled.
-    pub audit: Option<AuditSettings>,
+    pub audit: Option<AuditDestination>,
     /// What is redacted in records and logs.
     pub redaction: Redaction,
     /// Settings of the call history, if enabled.
-    pub history: Option<HistoryStoreSettings>,
+    pub history: Option<HistoryDestination>,
     pub limits: LimitKeys,
     pub tester: TesterKeys,
     pub programs: ProgramKeys,

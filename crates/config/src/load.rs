@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use toolyard_cluster::ClusterSettings;
-use toolyard_history::{AuditSettings, HistoryStoreSettings};
+use toolyard_history::{AuditDestination, HistoryDestination};
 use toolyard_hooks::HookSettings;
 use toolyard_hub::{Redaction, ResultCheck, ResultChecks};
 use toolyard_program::ProgramSource;
@@ -24,7 +24,7 @@ use super::hook;
 use super::keys::ConfigKeys;
 use super::limits::{BoundKeys, SettingProblem};
 use super::problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
-use super::records;
+use super::records::{self, AuditPlan, HistoryPlan, RecordPlan};
 use super::server::{ServerEntry, build_entry};
 use super::server_section::ServerSection;
 use super::tree::decode::{DecodeReport, decode};
@@ -82,9 +82,11 @@ struct ConfigLoader<'a> {
     access: Access,
     hooks: Vec<HookSettings>,
     cluster: Option<ClusterSettings>,
-    audit: Option<AuditSettings>,
+    /// Whether there is a database for records, valid or not.
+    has_database: bool,
+    audit: Option<RecordPlan<AuditPlan>>,
     redaction: Redaction,
-    history: Option<HistoryStoreSettings>,
+    history: Option<RecordPlan<HistoryPlan>>,
     problems: Vec<ConfigProblem>,
     servers: Vec<Candidate>,
     secrets: SecretNames,
@@ -118,6 +120,7 @@ impl<'a> ConfigLoader<'a> {
             access: Access::default(),
             hooks: Vec::new(),
             cluster: None,
+            has_database: false,
             audit: None,
             redaction: Redaction::default(),
             history: None,
@@ -194,14 +197,21 @@ impl<'a> ConfigLoader<'a> {
             let (rule, secrets) = (ConfigFormat::Toolyard.rule(), &self.secrets);
             let references =
                 VariableExpander { environment: around, folder: &folder, inputs: &inputs, rule, secrets };
+            self.has_database = cluster.has_database();
             self.cluster = cluster::build_cluster(cluster, &references, &mut nonsense);
         }
+        let problem_at = |place: &[&str], severity, message: &str| {
+            let node = place.iter().try_fold(&read.root, |node, step| node.child(step));
+            read.document.problem(severity, &node.unwrap_or(&read.root).span, message)
+        };
         if let Some(audit) = keys.audit.take() {
             self.redaction = audit.redaction();
-            self.audit = records::build_audit(audit, self.environment, &folder, &mut nonsense);
+            let plan = records::plan_audit(audit, self.environment, &folder, &mut nonsense, problem_at);
+            self.audit = Some(plan);
         }
         if let Some(history) = keys.history.take() {
-            self.history = records::build_history(history, self.environment, &folder, &mut nonsense);
+            self.history =
+                records::plan_history(history, self.environment, &folder, &mut nonsense, problem_at);
         }
         for SettingProblem { severity, path: place, message: why, suggestion } in nonsense {
             let node = place.iter().try_fold(&read.root, |node, step| node.child(step));
@@ -252,6 +262,7 @@ impl<'a> ConfigLoader<'a> {
 
     fn finish(mut self) -> Result<Config, ConfigProblems> {
         self.report_duplicate_names();
+        let (audit, history) = self.resolve_records();
         let fatal = self.problems.iter().any(|problem| problem.severity == ProblemSeverity::Error);
         let mut problems = self.problems;
         for server in &self.servers {
@@ -280,9 +291,9 @@ impl<'a> ConfigLoader<'a> {
             access: self.access,
             hooks: self.hooks,
             cluster: self.cluster,
-            audit: self.audit,
+            audit,
             redaction: self.redaction,
-            history: self.history,
+            history,
             results: ResultChecks {
                 default: self.keys.check_results.map(Into::into).unwrap_or_default(),
                 sources: self
@@ -307,6 +318,19 @@ impl<'a> ConfigLoader<'a> {
             digest: self.files.digest(),
             files: self.files.into_snapshots(),
         })
+    }
+
+    /// Decides where records are stored, now that all files have been read.
+    fn resolve_records(&mut self) -> (Option<AuditDestination>, Option<HistoryDestination>) {
+        let database = self.cluster.as_ref().and_then(cluster::records_database);
+        if self.has_database && database.is_none() {
+            // What is wrong with the database has been reported.
+            return (None, None);
+        }
+        let (database, problems) = (database.as_ref(), &mut self.problems);
+        let audit = self.audit.take().and_then(|plan| plan.resolve(database, problems));
+        let history = self.history.take().and_then(|plan| plan.resolve(database, problems));
+        (audit, history)
     }
 
     /// Reports sources with the same name, which clients could not tell apart.

@@ -1,9 +1,9 @@
-//! The audit log: one line of JSON per call, passed to the kernel before the call is answered, so
-//! that it survives `kill -9`. Calls that end at the same time share one write. The file itself is
-//! handled in `file`.
+//! The audit log: one line of JSON per call, written before the call is answered, so that it
+//! survives `kill -9`. It is in a file (`file`) or in PostgreSQL (`crate::postgres`). Calls that end
+//! at the same time share one write.
 
 mod file;
-mod writer;
+pub(crate) mod writer;
 
 use std::io;
 use std::path::PathBuf;
@@ -12,13 +12,32 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustls::ClientConfig;
 use toolyard_hub::{ErrorKind, FinishedCall, HubError};
 
 use self::file::AuditFile;
-use self::writer::{AuditQueue, AuditWriteStatus, run_writer};
+use self::writer::{AuditLineQueue, AuditWriteStatus, run_writer};
 use crate::audit_line::format_line;
+use crate::postgres::{PostgresAudit, PostgresError, PostgresSettings};
 
-/// The settings of the audit log.
+/// Where the audit log is.
+#[derive(Debug, Clone)]
+pub enum AuditDestination {
+    File(AuditSettings),
+    Postgres(PostgresAuditSettings),
+}
+
+/// The settings of an audit log in PostgreSQL.
+#[derive(Debug, Clone)]
+pub struct PostgresAuditSettings {
+    pub database: PostgresSettings,
+    pub arguments: AuditArguments,
+    /// How long rows are kept. `None` keeps them forever.
+    pub keep_for: Option<Duration>,
+    pub on_failure: AuditFailurePolicy,
+}
+
+/// The settings of an audit log in a file.
 #[derive(Debug, Clone)]
 pub struct AuditSettings {
     pub file: PathBuf,
@@ -72,10 +91,15 @@ pub struct AuditError {
 /// An open audit log.
 #[derive(Debug)]
 pub struct AuditLog {
-    shared: Arc<AuditQueue>,
+    writer: AuditWriter,
     arguments: AuditArguments,
     on_failure: AuditFailurePolicy,
-    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+enum AuditWriter {
+    File { queue: Arc<AuditLineQueue>, thread: Mutex<Option<JoinHandle<()>>> },
+    Postgres(PostgresAudit),
 }
 
 impl AuditLog {
@@ -84,12 +108,23 @@ impl AuditLog {
     pub fn open(settings: &AuditSettings) -> Result<Self, AuditError> {
         let failed = |source| AuditError { file: settings.file.clone(), source };
         let file = AuditFile::open(settings).map_err(failed)?;
-        let shared = Arc::new(AuditQueue::default());
-        let queue = Arc::clone(&shared);
+        let queue = Arc::new(AuditLineQueue::default());
+        let shared = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("audit".to_owned());
-        let thread = thread.spawn(move || run_writer(&queue, file)).map_err(failed)?;
+        let thread = thread.spawn(move || run_writer(&shared, file)).map_err(failed)?;
+        let writer = AuditWriter::File { queue, thread: Mutex::new(Some(thread)) };
+        Ok(Self { writer, arguments: settings.arguments, on_failure: settings.on_failure })
+    }
+
+    /// Connects to the database, and migrates it if necessary. Waits for a server that is starting;
+    /// one that cannot be used is an error, regardless of the failure policy.
+    pub async fn open_postgres(
+        settings: &PostgresAuditSettings,
+        tls: &ClientConfig,
+    ) -> Result<Self, PostgresError> {
+        let audit = PostgresAudit::open(&settings.database, tls, settings.keep_for).await?;
         let (arguments, on_failure) = (settings.arguments, settings.on_failure);
-        Ok(Self { shared, arguments, on_failure, thread: Mutex::new(Some(thread)) })
+        Ok(Self { writer: AuditWriter::Postgres(audit), arguments, on_failure })
     }
 
     pub fn wants_arguments(&self) -> bool {
@@ -99,7 +134,7 @@ impl AuditLog {
     /// Returns an error if calls are currently refused.
     pub fn admit(&self) -> Result<(), HubError> {
         match self.on_failure {
-            AuditFailurePolicy::Refuse if self.shared.is_failing() => {
+            AuditFailurePolicy::Refuse if self.writer.is_failing() => {
                 // Same kind as for an unreachable server: the call was not made and can be retried.
                 Err(HubError::new(
                     ErrorKind::CannotConnect,
@@ -116,7 +151,14 @@ impl AuditLog {
         &self,
         finished: &FinishedCall<'_>,
     ) -> impl Future<Output = Result<(), HubError>> + Send + use<> {
-        let written = self.shared.push(&format_line(finished, self.arguments));
+        let line = format_line(finished, self.arguments);
+        let written = match &self.writer {
+            AuditWriter::File { queue, .. } => {
+                let bytes = line.len();
+                queue.push(line, bytes)
+            }
+            AuditWriter::Postgres(audit) => audit.push(finished, line),
+        };
         let on_failure = self.on_failure;
         async move {
             let status = written.await.unwrap_or(AuditWriteStatus::Failed);
@@ -137,23 +179,44 @@ impl AuditLog {
 
     /// Returns the number of lost lines.
     pub fn lost_records(&self) -> u64 {
-        self.shared.lost_records()
+        match &self.writer {
+            AuditWriter::File { queue, .. } => queue.lost_records(),
+            AuditWriter::Postgres(audit) => audit.lost_records(),
+        }
     }
 
     /// Waits until all queued records are written. Later records are lost.
     pub async fn close(&self) {
-        self.shared.close();
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
-            // The thread logs its own panic.
-            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        match &self.writer {
+            AuditWriter::File { queue, thread } => {
+                queue.close();
+                let thread = thread.lock().take();
+                if let Some(thread) = thread {
+                    // The thread logs its own panic.
+                    let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+                }
+            }
+            AuditWriter::Postgres(audit) => audit.close().await,
+        }
+    }
+}
+
+impl AuditWriter {
+    /// Returns whether records cannot be written now.
+    fn is_failing(&self) -> bool {
+        match self {
+            Self::File { queue, .. } => queue.is_failing(),
+            Self::Postgres(audit) => audit.is_failing(),
         }
     }
 }
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        self.shared.close();
+        match &self.writer {
+            AuditWriter::File { queue, .. } => queue.close(),
+            AuditWriter::Postgres(audit) => audit.end(),
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use toolyard_hub::{BoxFuture, FinishedCall, HubError, Recorder};
 
 use crate::audit::AuditLog;
-use crate::store::HistoryStore;
+use crate::call_history::CallHistory;
 
 /// Records every call in the audit log and the history, if they are configured.
 #[derive(Debug, Default)]
 pub struct CallRecorder {
     pub audit: Option<AuditLog>,
     /// Shared with readers.
-    pub store: Option<Arc<HistoryStore>>,
+    pub store: Option<Arc<CallHistory>>,
 }
 
 impl CallRecorder {

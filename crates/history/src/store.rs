@@ -21,15 +21,12 @@ use toolyard_hub::{BoxFuture, ExecutionId, FinishedCall, History, HistoryError, 
 pub use self::damage::HistoryDamagePolicy;
 pub use self::open::HistoryStoreError;
 use self::writer::{HistoryCommand, run_writer};
-use crate::audit_line::{error_message, truncate};
+use crate::past_call;
 
 /// The capacity of the queue, in records.
-const WAITING: usize = 8_192;
+pub(crate) const WAITING: usize = 8_192;
 /// How long a reader waits for pending writes.
-const LONGEST_FLUSH: Duration = Duration::from_secs(2);
-/// Length limits of stored texts, in characters.
-const LONGEST_NAME: usize = 256;
-const LONGEST_MESSAGE: usize = 500;
+pub(crate) const LONGEST_FLUSH: Duration = Duration::from_secs(2);
 
 /// The settings of the history.
 #[derive(Debug, Clone)]
@@ -74,21 +71,7 @@ impl HistoryStore {
 
     /// Queues a record. It is lost if the queue is full.
     pub fn record(&self, finished: &FinishedCall<'_>) {
-        let name = |text: &str| truncate(text, LONGEST_NAME).into_owned();
-        let record = finished.call;
-        let call = PastCall {
-            id: record.id,
-            kind: record.kind,
-            subject: name(&record.subject),
-            source: record.source.as_ref().map(ToString::to_string),
-            principal: name(record.principal.id()),
-            session_id: record.context.session_id.as_deref().map(name),
-            user_id: record.context.user_id.as_deref().map(name),
-            at: record.accepted_at,
-            duration: finished.duration,
-            ended: finished.ended,
-            error: finished.error.map(|error| error_message(finished, error, LONGEST_MESSAGE).into_owned()),
-        };
+        let call = past_call::from_finished(finished);
         if self.commands.try_send(HistoryCommand::Record(Box::new(call))).is_err()
             && self.lost.fetch_add(1, Ordering::Relaxed) == 0
         {

@@ -49,6 +49,14 @@ fn a_cluster_with_unusable_settings_is_refused() {
     ] {
         assert!(problems.contains(message), "{problems}");
     }
+    let text = r#"
+        [cluster]
+        redis = "http://:hush@127.0.0.1"
+        postgres = "mysql://yard:hush@127.0.0.1"
+        keys = ["0123456789abcdef0123456789abcdef"]
+    "#;
+    let problems = Place::new(&[("toolyard.toml", text)]).problems_text(&[]);
+    assert!(problems.contains("`cluster.postgres`") && !problems.contains("hush"), "{problems}");
     let unset = "[cluster]\nredis = \"${STORE}\"\nkeys = [\"${KEY}\"]\n";
     let problems = Place::new(&[("toolyard.toml", unset)]).problems_text(&[]);
     assert!(problems.contains("`cluster.keys.0` cannot be expanded"), "{problems}");

@@ -490,7 +490,8 @@ fn problems(block: &CodeBlock) -> String {
         }
         for reference in code.split("${").skip(1) {
             let reference = reference.split(['}', ':']).next().unwrap_or_default();
-            place.variables.push((reference.to_owned().leak(), "value"));
+            // Long enough for a key of `[cluster]`.
+            place.variables.push((reference.to_owned().leak(), "a value of at least thirty-two bytes"));
         }
     }
     place.problems_text(&[name])
