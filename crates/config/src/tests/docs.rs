@@ -491,7 +491,9 @@ fn problems(block: &CodeBlock) -> String {
         for reference in code.split("${").skip(1) {
             let reference = reference.split(['}', ':']).next().unwrap_or_default();
             // Long enough for a key of `[cluster]`.
-            place.variables.push((reference.to_owned().leak(), "a value of at least thirty-two bytes"));
+            let usual = "a value of at least thirty-two bytes";
+            let value = if reference.ends_with("_URL") { "http://127.0.0.1:8080" } else { usual };
+            place.variables.push((reference.to_owned().leak(), value));
         }
     }
     place.problems_text(&[name])
