@@ -52,6 +52,9 @@ impl HistoryStore {
     /// Opens or creates the database. A file that is not a Toolyard history is an error and stays
     /// unchanged. So is a damaged one, unless [`HistoryDamagePolicy::MoveAside`] is set.
     pub fn open(settings: HistoryStoreSettings) -> Result<Self, HistoryStoreError> {
+        // Processes that start at the same time take turns: a file is only checked once it is complete.
+        let _turn = damage::lock_directory(&settings.file)
+            .map_err(|source| HistoryStoreError::File { file: settings.file.clone(), source })?;
         let open_both = || Ok((open::open_writer(&settings.file)?, open::open_reader(&settings.file)?));
         let (writer, reader) = match settings.on_damage {
             HistoryDamagePolicy::Fail => open_both()?,

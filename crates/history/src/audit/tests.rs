@@ -96,8 +96,9 @@ async fn concurrent_writes_of_two_processes_survive_rotation() {
     let mut all: Vec<u64> = files.iter().flat_map(|file| numbers(file)).collect();
     all.sort_unstable();
     assert_eq!(all, (0..2_000).collect::<Vec<_>>());
+    // A slow writer takes many records at once, and rotates once for all of them.
     let existing = files.iter().filter(|file| file.exists()).count();
-    assert!((4..=100).contains(&existing), "{existing}");
+    assert!((2..=100).contains(&existing), "{existing}");
 }
 
 #[tokio::test]

@@ -25,17 +25,14 @@ pub enum HistoryDamagePolicy {
     MoveAside,
 }
 
-/// Opens the database, and renames a damaged one first. Processes that start at the same time take
-/// turns, so that none of them moves the new file of another. None has the damaged file open while
-/// it is moved either, because closing it would make SQLite delete files that belong to the new
-/// one.
+/// Opens the database, and renames a damaged one first. The caller has its turn, so that no process
+/// moves the new file of another. None has the damaged file open while it is moved either, because
+/// closing it would make SQLite delete files that belong to the new one.
 pub(super) fn open_or_move_aside<T>(
     file: &Path,
     open: impl Fn() -> Result<T, HistoryStoreError>,
 ) -> Result<T, HistoryStoreError> {
     let failed = |source| HistoryStoreError::MoveAside { file: file.to_owned(), source };
-    let _turn =
-        lock_directory(file).map_err(|source| HistoryStoreError::File { file: file.to_owned(), source })?;
     match open() {
         Err(HistoryStoreError::Damaged { source, .. }) => {
             let moved_to = move_aside(file, SystemTime::now()).map_err(failed)?;
@@ -82,7 +79,7 @@ fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
 
 /// Locks the directory of the database. The lock is released when the returned file is closed or
 /// the process is killed.
-fn lock_directory(file: &Path) -> io::Result<File> {
+pub(super) fn lock_directory(file: &Path) -> io::Result<File> {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
     std::fs::create_dir_all(directory)?;
