@@ -19,6 +19,7 @@ TOOLS = {
     "ask": ("Asks `rounds` questions about `id` in order.", {"id": TEXT, "rounds": NUMBER}),
     "wait": ("Waits and reports progress.", {"seconds": NUMBER}),
     "note": ("Appends a line to a file.", {"line": TEXT}),
+    "log": ("Logs a line at a level.", {"level": TEXT}),
     "add_tool": ("Adds a tool that does what `who` does.", {"name": TEXT}),
 }
 writing = threading.Lock()
@@ -63,6 +64,8 @@ def call(name, arguments, token):
     if name == "note":
         with open(os.environ["NOTES"], "a") as file:
             file.write(f"{arguments['line']}\n")
+    if name == "log":
+        write({"method": "notifications/message", "params": {"level": arguments["level"], "data": f"a line at {arguments['level']}"}})
     if name == "add_tool":
         TOOLS[arguments["name"]] = TOOLS["who"]
         write({"method": "notifications/tools/list_changed"})
@@ -90,7 +93,7 @@ def handle(message):
     elif method == "initialize":
         about = {"name": "asker", "version": "1.0.0"}
         version = message["params"]["protocolVersion"]
-        write({"id": id, "result": {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}}, "serverInfo": about}})
+        write({"id": id, "result": {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}, "logging": {}}, "serverInfo": about}})
     elif method == "tools/list":
         schema = lambda properties: {"type": "object", "properties": properties, "required": [*properties][:1]}
         tools = [
@@ -99,7 +102,7 @@ def handle(message):
         write({"id": id, "result": {"tools": tools}})
     elif method == "tools/call":
         threading.Thread(target=perform, args=[message], daemon=True).start()
-    elif method == "ping":
+    elif method in ("ping", "logging/setLevel"):
         write({"id": id, "result": {}})
     else:
         write({"id": id, "error": {"code": -32601, "message": "Method not found"}})

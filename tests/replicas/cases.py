@@ -58,7 +58,7 @@ def asker(home, **server):
     return "\n".join(["[servers.asker]", *lines, f"env = {{ {env} }}"]) + "\n"
 
 
-WHO, ASK, WAIT, NOTE = (f"mcp__asker__{tool}" for tool in ("who", "ask", "wait", "note"))
+WHO, ASK, WAIT, NOTE, LOG = (f"mcp__asker__{tool}" for tool in ("who", "ask", "wait", "note", "log"))
 
 
 @contextlib.contextmanager
