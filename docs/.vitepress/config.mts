@@ -38,6 +38,7 @@ export default defineConfig({
           { text: "Give a team access", link: "/tasks/give-a-team-access" },
           { text: "Call tools from your code", link: "/tasks/call-from-your-code" },
           { text: "Write a tool in Rust", link: "/tasks/write-a-tool-in-rust" },
+          { text: "Run several replicas", link: "/tasks/run-several-replicas" },
           { text: "Watch and audit calls", link: "/tasks/watch-and-audit" },
           { text: "Troubleshoot", link: "/tasks/troubleshoot" },
         ],
