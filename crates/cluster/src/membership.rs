@@ -69,6 +69,10 @@ struct State {
     others: HashMap<ReplicaId, ReplicaRecord>,
     /// When the last successful beat was sent.
     beat_at: Option<Instant>,
+    /// When the last regular beat was due.
+    tried_at: Option<Instant>,
+    /// Whether no beat was even tried for so long that this replica counts as dead.
+    was_stopped: bool,
     /// Homes of sessions that were taken over.
     homes: HashMap<Box<str>, AdoptedSession>,
     /// Sessions that this replica has given up. Another one may have taken them over.
@@ -107,6 +111,8 @@ impl Membership {
             own,
             others: HashMap::new(),
             beat_at: None,
+            tried_at: None,
+            was_stopped: false,
             homes: HashMap::new(),
             released: HashSet::new(),
             restored: String::new(),
@@ -128,6 +134,11 @@ impl Membership {
         let mut interval = tokio::time::interval(BEAT);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(interval.tick()).await.is_some() {
+            {
+                let mut state = self.lock();
+                state.notice_stop();
+                state.tried_at = Some(Instant::now());
+            }
             // The store logs that it cannot be reached. The next beat tries again.
             let _ = self.beat().await;
         }
@@ -184,6 +195,7 @@ impl Membership {
             return;
         }
         state.beat_at = Some(sent);
+        state.was_stopped = false;
         let mut others: HashMap<ReplicaId, ReplicaRecord> = rows
             .chunks_exact(2)
             .filter(|row| row[0] != id.as_str())
@@ -265,12 +277,25 @@ impl Membership {
 
     /// Makes sure that the other replicas have not considered this one dead without its knowledge,
     /// for example while the process was stopped.
-    async fn ensure_current(&self) {
-        let is_current = self.lock().beat_at.is_some_and(|at| at.elapsed() < DEAD_AFTER);
+    async fn ensure_current(&self) -> Result<(), StoreUnavailable> {
+        let (is_current, was_stopped) = {
+            let mut state = self.lock();
+            let is_current = state.beat_at.is_some_and(|at| at.elapsed() < DEAD_AFTER);
+            (is_current, state.notice_stop())
+        };
+        if is_current {
+            return Ok(());
+        }
+        if was_stopped {
+            // The others have gone on without this replica, so its own view of the store, such as a
+            // command that timed out meanwhile, says nothing.
+            return self.beat().await;
+        }
         // While nobody can reach the store, nobody can take over sessions either.
-        if !is_current && self.store.is_available() {
+        if self.store.is_available() {
             let _ = self.beat().await;
         }
+        Ok(())
     }
 
     /// Returns the home of a session if this replica knows it without asking the store.
@@ -347,6 +372,12 @@ impl Membership {
 }
 
 impl State {
+    /// Returns whether the process was stopped, and no beat has succeeded since.
+    fn notice_stop(&mut self) -> bool {
+        self.was_stopped |= self.tried_at.is_some_and(|at| at.elapsed() >= DEAD_AFTER);
+        self.was_stopped
+    }
+
     fn replica(&self, id: &ReplicaId) -> Option<Replica> {
         self.others.get(id).map(|record| record.describe(id, &self.own))
     }
@@ -411,7 +442,7 @@ impl Replicas for Membership {
         lookup: HomeLookup,
     ) -> BoxFuture<'a, Result<SessionHome, StoreUnavailable>> {
         Box::pin(async move {
-            self.ensure_current().await;
+            self.ensure_current().await?;
             match self.cached_home(session, opener).filter(|_| lookup == HomeLookup::Cached) {
                 Some(home) => Ok(home),
                 None => self.claim(session, opener).await,
