@@ -14,6 +14,7 @@ use toolyard_program::ProgramSource;
 use toolyard_serve::Identity;
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
+use crate::cluster::RunningReplica;
 use crate::configuration::ConfigInputs;
 use crate::recording::{CallRecording, CallRecords};
 use crate::servers::{RunningServers, StartMode, tester_servers};
@@ -28,6 +29,8 @@ pub(crate) struct AssemblyOptions {
     pub(crate) tester: Option<TesterPlacement>,
     /// Whether the yard offers the tools that run programs.
     pub(crate) programs: bool,
+    /// Whether the yard is a replica of the configured cluster.
+    pub(crate) is_replica: bool,
     /// A minimum for the time limit of calls, regardless of the configuration.
     pub(crate) call_time: Option<Duration>,
 }
@@ -35,7 +38,8 @@ pub(crate) struct AssemblyOptions {
 impl AssemblyOptions {
     /// Only the servers.
     pub(crate) fn new(servers: StartMode) -> Self {
-        Self { servers, records: CallRecords::Audit, tester: None, programs: false, call_time: None }
+        let records = CallRecords::Audit;
+        Self { servers, records, tester: None, programs: false, is_replica: false, call_time: None }
     }
 }
 
@@ -65,6 +69,7 @@ pub(crate) struct RunningYard {
     pub(crate) programs: Option<Arc<ProgramSource>>,
     hooks: Arc<HttpHooks>,
     recording: CallRecording,
+    replica: Option<RunningReplica>,
     /// The servers that the tester can connect to by name.
     tester_servers: TesterServers,
     followed: Option<FollowedConfig>,
@@ -88,6 +93,8 @@ impl RunningYard {
         let usual = config.limits();
         let call_time = options.call_time.unwrap_or_default().max(usual.call_time);
         let limits = YardLimits { call_time, ..usual };
+        let cluster = config.cluster.as_ref().filter(|_| options.is_replica);
+        let replica = cluster.map(RunningReplica::start).transpose()?;
         let known = TesterServers::default();
         let tester = options.tester.map(|placement| {
             known.store(Arc::new(tester_servers(config)));
@@ -105,7 +112,11 @@ impl RunningYard {
             Some(TesterPlacement::Exclusive) => new_yard(YardSettings::default()),
             _ => {
                 let hooks: Arc<HttpHooks> = Arc::clone(&hooks);
-                let yard = new_yard(YardSettings { hooks: vec![hooks], ..YardSettings::default() });
+                let settings = YardSettings { hooks: vec![hooks], ..YardSettings::default() };
+                let yard = new_yard(match &replica {
+                    Some(replica) => replica.apply_to(settings),
+                    None => settings,
+                });
                 if config.demo {
                     yard.add(demo::source());
                 }
@@ -115,7 +126,12 @@ impl RunningYard {
         let tester = tester.map(|source| {
             let yard = match options.tester {
                 Some(TesterPlacement::OwnYard) => {
-                    new_yard(YardSettings { quotas: Arc::clone(yard.quotas()), ..YardSettings::default() })
+                    let settings =
+                        YardSettings { quotas: Arc::clone(yard.quotas()), ..YardSettings::default() };
+                    new_yard(match &replica {
+                        Some(replica) => replica.apply_to_annex(settings, Tester::NAME),
+                        None => settings,
+                    })
                 }
                 _ => Arc::clone(&yard),
             };
@@ -127,7 +143,18 @@ impl RunningYard {
             yard.add(Arc::clone(programs) as Arc<dyn Source>);
         }
         let servers = RunningServers::new(Arc::clone(&yard), context, options.servers);
-        Ok(Self { yard, servers, tester, programs, hooks, recording, tester_servers: known, followed: None })
+        let tester_servers = known;
+        Ok(Self {
+            yard,
+            servers,
+            tester,
+            programs,
+            hooks,
+            recording,
+            replica,
+            tester_servers,
+            followed: None,
+        })
     }
 
     /// Starts the servers of the configuration in parallel in the background, and applies changes
@@ -188,6 +215,9 @@ impl RunningYard {
             programs.stop().await;
         }
         self.servers.stop().await;
+        if let Some(replica) = &self.replica {
+            replica.stop().await;
+        }
     }
 
     /// Reloads the configuration whenever one of its files changes or SIGHUP arrives.

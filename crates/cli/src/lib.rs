@@ -7,6 +7,7 @@
 mod args;
 mod assembly;
 mod client_apps;
+mod cluster;
 mod codegen;
 mod commands;
 mod configuration;

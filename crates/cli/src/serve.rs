@@ -40,6 +40,7 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         records: CallRecords::AuditAndHistory,
         tester: Some(TesterPlacement::OwnYard),
         programs: config.programs.is_enabled(),
+        is_replica: true,
         ..AssemblyOptions::new(StartMode::Shared)
     };
     let mut running = RunningYard::assemble(&config, options)?;

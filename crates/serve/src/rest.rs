@@ -106,8 +106,8 @@ impl RestFront {
     }
 
     /// Checks whether this principal may request a list, which counts against its rate limit.
-    fn admit_list(&self, principal: &Principal) -> Result<(), RestError> {
-        self.yard.admit_list(principal).map_err(|error| RestError::from_hub_error(&error, ""))
+    async fn admit_list(&self, principal: &Principal) -> Result<(), RestError> {
+        self.yard.admit_list(principal).await.map_err(|error| RestError::from_hub_error(&error, ""))
     }
 
     /// Reports the front as not ready. Running executions continue.

@@ -33,7 +33,7 @@ pub(super) async fn list(
     let mut query = Query::read(request.uri().query());
     let filter = ExecutionFilter::read(&mut query);
     query.finish()?;
-    rest.admit_list(&principal)?;
+    rest.admit_list(&principal).await?;
     let all = rest.executions.all();
     let over = all.iter().filter(|execution| execution.outcome().is_some());
     let over: Vec<_> = over.map(|execution| execution.info.call).collect();
