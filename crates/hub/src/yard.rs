@@ -28,6 +28,7 @@ use crate::record::Recorder;
 use crate::redact::Redaction;
 use crate::request::ClientEra;
 use crate::scope::YardScope;
+use crate::shared_keys::SharedKeys;
 use crate::shared_limits::{SharedDemand, SharedKey, SharedLimits, SharedTake, store_unavailable_error};
 use crate::shared_permits::SharedPermitQueue;
 use crate::source::{Source, SourceNotifier};
@@ -45,6 +46,7 @@ pub struct Yard {
     limiters: Mutex<HashMap<LimiterKey, Arc<ConcurrencyLimiter>>>,
     pub(crate) rates: RateCounters,
     pub(crate) shared_limits: Option<Arc<dyn SharedLimits>>,
+    shared_keys: Option<Arc<dyn SharedKeys>>,
     quotas: Arc<Quotas>,
     limits: ArcSwap<YardLimits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
@@ -77,6 +79,8 @@ pub struct YardSettings {
     pub quotas: Arc<Quotas>,
     /// Where rates and concurrent calls are counted, if several replicas share them.
     pub shared_limits: Option<Arc<dyn SharedLimits>>,
+    /// Where idempotency keys are kept, if several replicas share them.
+    pub shared_keys: Option<Arc<dyn SharedKeys>>,
 }
 
 /// What a concurrency limiter applies to.
@@ -109,6 +113,7 @@ impl Yard {
             limiters: Mutex::default(),
             rates: RateCounters::default(),
             shared_limits: settings.shared_limits,
+            shared_keys: settings.shared_keys,
             quotas: settings.quotas,
             limits: ArcSwap::from_pointee(settings.limits),
             hooks: settings.hooks,
@@ -128,6 +133,11 @@ impl Yard {
     /// Where past calls are read from, if they are stored.
     pub fn history(&self) -> Option<&Arc<dyn History>> {
         self.history.as_ref()
+    }
+
+    /// Where idempotency keys are kept, if several replicas share them.
+    pub fn shared_keys(&self) -> Option<&Arc<dyn SharedKeys>> {
+        self.shared_keys.as_ref()
     }
 
     /// What is redacted in everything that the yard stores or shows, except results of calls.
