@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,41 @@ def count(folder, label):
     of_suite += counts["SUCCESS"]
     print(f"{label}: {counts['SUCCESS']} passed, {counts['FAILURE'] + counts['WARNING']} failed", flush=True)
     report(counts["SUCCESS"] > 0, label, "no check succeeded")
+
+
+def checks(version, url, label):
+    """Runs every core scenario of one version. Returns for each scenario a map from check ID to whether the check passed,
+    and the reason if it did not."""
+    out = CACHE / f"{label}-{version}"
+    shutil.rmtree(out, ignore_errors=True)
+    suite("server", "--url", url, "--suite", "all", "--spec-version", version, "-o", str(out))
+    seen = {}
+    for folder in sorted(out.glob("server-*")):
+        # The directory name ends with a timestamp.
+        scenario = re.sub(r"-\d{4}-\d\d-\d\dT.*$", "", folder.name).removeprefix("server-")
+        good = seen.setdefault(scenario, {})
+        for check in json.loads((folder / "checks.json").read_text()):
+            if check["status"] in ("SUCCESS", "FAILURE", "WARNING"):
+                fine = check["status"] == "SUCCESS"
+                good[check["id"]] = good.get(check["id"], (True, ""))
+                if not fine:
+                    good[check["id"]] = (False, f"{check['status']} {check.get('errorMessage') or check['description']}")
+    return seen
+
+
+def compare(version, era, label, expected, got, report=report):
+    """Checks that what passed directly passes through a gateway whose upstream is of this era, except for what
+    gateway-exceptions.txt lists."""
+    exceptions = left_out("gateway-exceptions.txt") if (version, era) == ("2026-07-28", "legacy") else set()
+    for scenario, good in expected.items():
+        for check, (fine, _) in good.items():
+            if fine:
+                passed, why = got.get(scenario, {}).get(check, (True, "") if scenario in got else (False, "did not run"))
+                if f"{scenario}:{check}" in exceptions:
+                    # An exception that is no longer needed must be removed from the list.
+                    report(not passed, f"exception {scenario}:{check}", "is no longer needed")
+                else:
+                    report(passed, f"{label}: {scenario} {check}", why)
 
 
 def left_out(file):

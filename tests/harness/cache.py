@@ -1,5 +1,6 @@
 """Installs the locked packages of a directory in `tests`, once per state of the lock files."""
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -15,6 +16,14 @@ LOCKS = ["package.json", "package-lock.json", ".npmrc", "requirements.txt"]
 def install(name, locks=None):
     """Installs the packages that `tests/name` or `locks` pins, unless they are up to date. Returns the directory."""
     locks, cache = locks or TESTS / name, TARGET / name
+    TARGET.mkdir(parents=True, exist_ok=True)
+    # Stages run side by side, and two of them can need the same packages.
+    with (TARGET / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install_locked(locks, cache)
+
+
+def install_locked(locks, cache):
     node = subprocess.run(["node", "--version"], check=True, capture_output=True, text=True).stdout.strip()
     digest = hashlib.sha256(f"{node} {sys.version} {cache}".encode())
     files = [locks / lock for lock in LOCKS if (locks / lock).exists()]
@@ -26,7 +35,8 @@ def install(name, locks=None):
         cache.mkdir(parents=True)
         for file in files:
             shutil.copy(file, cache)
-        subprocess.run(["npm", "ci", "--loglevel=error"], cwd=cache, check=True, stdout=sys.stderr)
+        if (cache / "package.json").exists():
+            subprocess.run(["npm", "ci", "--loglevel=error"], cwd=cache, check=True, stdout=sys.stderr)
         if (cache / "requirements.txt").exists():
             subprocess.run([sys.executable, "-m", "venv", cache / "venv"], check=True)
             pip = [cache / "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check"]

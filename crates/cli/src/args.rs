@@ -46,7 +46,11 @@ pub(crate) struct Args {
     pub(crate) log: Option<String>,
 }
 
-const EXAMPLES: &str = "Examples:
+const EXAMPLES: &str =
+    "A yard is the set of servers and tools that Toolyard runs. Until you add servers, Toolyard uses its
+built-in demo yard.
+
+Examples:
   toolyard list                               list the tools of your servers, or of the demo yard
   toolyard inspect add                        show a tool and its parameters
   toolyard call add a=2 b=3                   call a tool
@@ -81,7 +85,7 @@ pub(crate) enum CliCommand {
     /// Create tokens for clients.
     #[command(subcommand)]
     Token(TokenCommand),
-    /// Run a Python script that can call every tool of the yard, in a sandbox.
+    /// Run a Python script in a sandbox, where it can call every tool of the yard.
     Run(RunArgs),
     /// Watch the servers, calls and log of a running yard.
     Watch(WatchArgs),
@@ -103,28 +107,31 @@ pub(crate) enum CliCommand {
 #[derive(Debug, Parser)]
 pub(crate) struct ServeArgs {
     /// Configuration file: toolyard.toml, or the file of another application that lists MCP
-    /// servers. Can be repeated. Default: ./toolyard.toml, then your user configuration, then the
-    /// built-in demo yard.
+    /// servers. Can be repeated. Default: ./toolyard.toml, or else your user configuration
+    /// (~/.config/toolyard/toolyard.toml), or else the built-in demo yard.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,
 
-    /// Address to listen on, or a port of 127.0.0.1. Port 0 picks a free port. Default:
-    /// 127.0.0.1:8080.
+    /// IP address and port to listen on. A port alone binds to 127.0.0.1. Port 0 picks a free port.
+    /// Default: 127.0.0.1:8080.
     #[arg(long, value_name = "ADDRESS", value_parser = toolyard_config::parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Whether clients must send a token. `none` serves this machine only. Default: token.
+    /// Whether clients must send a token. `none` is allowed only on a loopback address, which only
+    /// this machine can reach. Default: token.
     #[arg(long)]
     pub(crate) auth: Option<AuthArg>,
 
-    /// Token that clients must send. Default: a token generated at every start.
+    /// Token that clients must send. Default: a token generated at every start, unless the
+    /// configuration has [[tokens]] or [jwt].
     #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
 
-    /// Print the address and the token as JSON to standard output once the yard listens.
+    /// Once the yard listens, print its address, and the token if it was generated, as JSON to
+    /// standard output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -137,7 +144,7 @@ pub(crate) struct DocumentArgs {
     #[arg(long, value_name = "DOCUMENT", value_parser = parse_document_location)]
     pub(crate) openapi: Vec<String>,
 
-    /// Base URL of the operations. Overrides the servers of these documents.
+    /// Base URL of the operations. Replaces the `servers` in the documents.
     #[arg(long, value_name = "URL", requires = "openapi", value_parser = parse_http_url)]
     pub(crate) base_url: Option<reqwest::Url>,
 }
@@ -193,8 +200,8 @@ pub(crate) struct StdioArgs {
     pub(crate) expose: Vec<Expose>,
 
     /// Configuration file: toolyard.toml, or the file of another application that lists MCP
-    /// servers. Can be repeated. Default: ./toolyard.toml, then your user configuration, then the
-    /// built-in demo yard.
+    /// servers. Can be repeated. Default: ./toolyard.toml, or else your user configuration
+    /// (~/.config/toolyard/toolyard.toml), or else the built-in demo yard.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
 

@@ -14,7 +14,7 @@ use toolyard_program::ProgramSource;
 use toolyard_serve::Identity;
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 
-use crate::cluster::RunningReplica;
+use crate::cluster::ClusterSharing;
 use crate::configuration::ConfigInputs;
 use crate::recording::{CallRecording, CallRecords};
 use crate::servers::{RunningServers, StartMode, tester_servers};
@@ -29,8 +29,8 @@ pub(crate) struct AssemblyOptions {
     pub(crate) tester: Option<TesterPlacement>,
     /// Whether the yard offers the tools that run programs.
     pub(crate) programs: bool,
-    /// Whether the yard is a replica of the configured cluster.
-    pub(crate) is_replica: bool,
+    /// What the yard shares with other replicas.
+    pub(crate) sharing: Option<ClusterSharing>,
     /// A minimum for the time limit of calls, regardless of the configuration.
     pub(crate) call_time: Option<Duration>,
 }
@@ -39,7 +39,7 @@ impl AssemblyOptions {
     /// Only the servers.
     pub(crate) fn new(servers: StartMode) -> Self {
         let records = CallRecords::Audit;
-        Self { servers, records, tester: None, programs: false, is_replica: false, call_time: None }
+        Self { servers, records, tester: None, programs: false, sharing: None, call_time: None }
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct RunningYard {
     pub(crate) programs: Option<Arc<ProgramSource>>,
     hooks: Arc<HttpHooks>,
     recording: CallRecording,
-    replica: Option<RunningReplica>,
+    sharing: Option<ClusterSharing>,
     /// The servers that the tester can connect to by name.
     tester_servers: TesterServers,
     followed: Option<FollowedConfig>,
@@ -93,8 +93,7 @@ impl RunningYard {
         let usual = config.limits();
         let call_time = options.call_time.unwrap_or_default().max(usual.call_time);
         let limits = YardLimits { call_time, ..usual };
-        let cluster = config.cluster.as_ref().filter(|_| options.is_replica);
-        let replica = cluster.map(RunningReplica::start).transpose()?;
+        let sharing = options.sharing;
         let known = TesterServers::default();
         let tester = options.tester.map(|placement| {
             known.store(Arc::new(tester_servers(config)));
@@ -113,8 +112,8 @@ impl RunningYard {
             _ => {
                 let hooks: Arc<HttpHooks> = Arc::clone(&hooks);
                 let settings = YardSettings { hooks: vec![hooks], ..YardSettings::default() };
-                let yard = new_yard(match &replica {
-                    Some(replica) => replica.apply_to(settings),
+                let yard = new_yard(match &sharing {
+                    Some(sharing) => sharing.apply_to(settings),
                     None => settings,
                 });
                 if config.demo {
@@ -128,8 +127,8 @@ impl RunningYard {
                 Some(TesterPlacement::OwnYard) => {
                     let settings =
                         YardSettings { quotas: Arc::clone(yard.quotas()), ..YardSettings::default() };
-                    new_yard(match &replica {
-                        Some(replica) => replica.apply_to_annex(settings, Tester::NAME),
+                    new_yard(match &sharing {
+                        Some(sharing) => sharing.apply_to_annex(settings, Tester::NAME),
                         None => settings,
                     })
                 }
@@ -151,7 +150,7 @@ impl RunningYard {
             programs,
             hooks,
             recording,
-            replica,
+            sharing,
             tester_servers,
             followed: None,
         })
@@ -215,8 +214,8 @@ impl RunningYard {
             programs.stop().await;
         }
         self.servers.stop().await;
-        if let Some(replica) = &self.replica {
-            replica.stop().await;
+        if let Some(sharing) = &self.sharing {
+            sharing.stop().await;
         }
     }
 

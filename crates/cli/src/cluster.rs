@@ -1,43 +1,83 @@
-//! The parts of a yard that it shares with its other replicas.
+//! The membership of `toolyard serve` in a yard with several replicas.
 
+mod sharing;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use toolyard_cluster::{ClusterSettings, KeyTask, LimitTask, RedisKeys, RedisLimits, RedisStore};
-use toolyard_hub::{ReplicaId, SharedKeys, SharedLimits, YardSettings};
+use anyhow::Context;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolyard_cluster::{ClusterSettings, Membership, RedisStore, ReplicaRecord};
+use toolyard_config::Config;
+use toolyard_hub::Replicas;
+use toolyard_serve::ReplicaSettings;
+use toolyard_upstream::UpstreamContext;
 
-/// This process as one of several replicas.
-pub(crate) struct RunningReplica {
-    limits: Arc<RedisLimits>,
-    limit_task: LimitTask,
-    keys: Arc<RedisKeys>,
-    key_task: KeyTask,
+pub(crate) use self::sharing::ClusterSharing;
+
+/// A replica that has not joined the others yet.
+pub(crate) struct ClusterMember {
+    pub(crate) membership: Arc<Membership>,
+    settings: ClusterSettings,
+    store: Arc<RedisStore>,
 }
 
-impl RunningReplica {
-    /// Starts the tasks that share limits and keys. Redis need not be reachable yet.
-    pub(crate) fn start(settings: &ClusterSettings) -> anyhow::Result<Self> {
+/// A replica that is registered with the others.
+pub(crate) struct JoinedMember {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl ClusterMember {
+    pub(crate) fn open(settings: &ClusterSettings, config: &Config) -> anyhow::Result<Self> {
         let store = RedisStore::open(&settings.redis)?;
-        let id = ReplicaId::new(&toolyard_random::hex_id()?);
-        let (keys, key_task) = RedisKeys::start(Arc::clone(&store), id.clone());
-        let (limits, limit_task) = RedisLimits::start(store, id, settings.on_store_loss);
-        Ok(Self { limits, limit_task, keys, key_task })
+        let own = ReplicaRecord {
+            name: settings.name.clone().unwrap_or_default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            keys: settings.keys.fingerprint(),
+            config: config.digest.clone(),
+            ..ReplicaRecord::default()
+        };
+        let membership =
+            Membership::new(Arc::clone(&store), own).context("cannot create the ID of this replica")?;
+        Ok(Self { membership: Arc::new(membership), settings: settings.clone(), store })
     }
 
-    /// Adds what replicas share to the settings of the main yard.
-    pub(crate) fn apply_to(&self, settings: YardSettings) -> YardSettings {
-        let limits = Arc::clone(&self.limits) as Arc<dyn SharedLimits>;
-        let keys = Arc::clone(&self.keys) as Arc<dyn SharedKeys>;
-        YardSettings { shared_limits: Some(limits), shared_keys: Some(keys), ..settings }
+    /// Starts sharing limits and idempotency keys with the other replicas.
+    pub(crate) fn share(&self) -> ClusterSharing {
+        ClusterSharing::start(&self.settings, &self.store, &self.membership.own_id())
     }
 
-    /// Adds the shared limits to the settings of another yard of this process.
-    pub(crate) fn apply_to_annex(&self, settings: YardSettings, name: &'static str) -> YardSettings {
-        YardSettings { shared_limits: Some(self.limits.for_yard(name)), ..settings }
+    pub(crate) fn replica_settings(&self, upstream: &UpstreamContext) -> ReplicaSettings {
+        let replicas = Arc::clone(&self.membership) as Arc<dyn Replicas>;
+        ReplicaSettings { replicas, keys: self.settings.keys.clone(), tls: upstream.tls.clone() }
     }
 
-    /// Stops sharing. Permits that are still held are released, and outcomes are stored.
-    pub(crate) async fn stop(&self) {
-        self.key_task.stop().await;
-        self.limit_task.stop().await;
+    /// Sets the URL at which the other replicas reach this one. Returns false if it is unknown: a
+    /// process that listens on all addresses does not know its own.
+    #[must_use]
+    pub(crate) fn advertise(&self, listening: SocketAddr) -> bool {
+        match &self.settings.advertise {
+            Some(url) => self.membership.set_url(url),
+            None if listening.ip().is_unspecified() => return false,
+            None => self.membership.set_url(&format!("http://{listening}")),
+        }
+        true
+    }
+
+    /// Registers this replica until [`JoinedMember::leave`].
+    pub(crate) fn join(self) -> JoinedMember {
+        let (stop, membership) = (CancellationToken::new(), self.membership);
+        let running = stop.clone();
+        JoinedMember { task: tokio::spawn(async move { membership.run(running).await }), stop }
+    }
+}
+
+impl JoinedMember {
+    /// Tells the other replicas that this one is gone.
+    pub(crate) async fn leave(self) {
+        self.stop.cancel();
+        let _ = self.task.await;
     }
 }

@@ -10,7 +10,7 @@ use toolyard_hub::{
 };
 
 use crate::clean::{clean, clean_line};
-use crate::terminal::{is_interactive, print_note};
+use crate::terminal::{is_interactive, print_hint, print_note};
 
 /// How often the user may enter an invalid value for one field.
 const TRIES: usize = 5;
@@ -37,7 +37,8 @@ fn decline_question(question: &Question) -> Result<Raw, HubError> {
         QuestionKind::ElicitForm | QuestionKind::ElicitUrl => {
             let question_text = message(&params(question));
             print_note(&format!("the server asks: {}", clean_line(&question_text)));
-            print_note("declined because there is no terminal to ask at");
+            print_note("declined, because this command does not run in a terminal");
+            print_hint("run it in a terminal to answer");
             Ok(to_raw(&json!({"action": "decline"})))
         }
         QuestionKind::Sample | QuestionKind::Roots => Err(unsupported_question(question.kind)),
@@ -45,8 +46,8 @@ fn decline_question(question: &Question) -> Result<Raw, HubError> {
 }
 
 fn unsupported_question(kind: QuestionKind) -> HubError {
-    let what = if kind == QuestionKind::Sample { "a model" } else { "roots" };
-    HubError::new(ErrorKind::ClientCannot, format!("the command line client has no {what}"))
+    let what = if kind == QuestionKind::Sample { "sampling" } else { "roots" };
+    HubError::new(ErrorKind::ClientCannot, format!("the command line does not support {what}"))
 }
 
 fn ask_person(questions: &[Question]) -> Result<RawAnswers, HubError> {

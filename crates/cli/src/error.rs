@@ -120,7 +120,14 @@ impl From<HubError> for CommandError {
             ErrorKind::UnknownPrompt => Some("run `toolyard list prompts` to see the available prompts"),
             _ => None,
         };
-        let suggestion = error.suggestion().or(default).map(ToOwned::to_owned);
+        // The terminal UI can answer everything that the command line cannot, except for roots.
+        let ui = matches!(error.kind(), ErrorKind::ClientCannot)
+            && error.details().is_some_and(|needed| needed.get("roots").is_none());
+        let suggestion = match ui {
+            true => Some("call the tool in `toolyard ui`, or from an MCP client that supports this"),
+            false => error.suggestion().or(default),
+        };
+        let suggestion = suggestion.map(ToOwned::to_owned);
         Self::Failure { exit: error.kind().into(), message: error.message().to_owned(), suggestion }
     }
 }

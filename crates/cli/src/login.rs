@@ -21,7 +21,7 @@ pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
         Err(AuthError::NothingToDo(why)) => {
             terminal::print(&format!("{} needs no login: {why}\n", settings.name))?;
         }
-        Err(error) => return Ok(report_failure(&settings, &error)),
+        Err(error) => return Ok(report_failure("log in to", &settings, &error)),
     }
     Ok(Exit::Success)
 }
@@ -31,13 +31,13 @@ pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
     match logout(&settings, &upstream_setup::build_context()?).await {
         Ok(true) => terminal::print(&format!("logged out of {}\n", settings.name))?,
         Ok(false) => terminal::print(&format!("no stored credentials for {}\n", settings.name))?,
-        Err(error) => return Ok(report_failure(&settings, &error)),
+        Err(error) => return Ok(report_failure("log out of", &settings, &error)),
     }
     Ok(Exit::Success)
 }
 
-fn report_failure(settings: &ServerSettings, error: &AuthError) -> Exit {
-    print_error(&format!("cannot log in to `{}`: {error}", settings.name));
+fn report_failure(action: &str, settings: &ServerSettings, error: &AuthError) -> Exit {
+    print_error(&format!("cannot {action} `{}`: {error}", settings.name));
     error.suggestion(settings.name.as_str()).iter().for_each(|suggestion| print_hint(suggestion));
     match error {
         AuthError::Unreachable(_) => Exit::Unreachable,
@@ -83,8 +83,8 @@ enum Browser {
 fn terminal_prompter(browser: Browser) -> LoginPrompter {
     Arc::new(move |visit: LoginPrompt| {
         eprintln!("To log in to {}, open this address:\n\n  {}\n", visit.server, visit.address);
-        eprintln!("If the browser runs on another machine, it ends at a page that it cannot open.");
-        eprintln!("Paste the address of that page here and press Enter.");
+        eprintln!("If the browser runs on another machine, it cannot open the last page of the login.");
+        eprintln!("In this case, paste the address of that page here and press Enter.");
         if browser == Browser::Local {
             open_browser(&visit.address);
         }

@@ -48,6 +48,9 @@ pub(crate) async fn run(args: OpenApiArgs) -> anyhow::Result<Exit> {
         Ok(conversion) => conversion,
         Err(error) => {
             print_error(&clean_line(&error.to_string()));
+            if args.document.contains("://") && !is_address(&args.document) {
+                print_hint("a URL must start with http:// or https://");
+            }
             let exit = match error {
                 LoadError::Unreadable { .. } if is_address(&args.document) => Exit::Unreachable,
                 _ => Exit::Usage,

@@ -15,6 +15,7 @@ use toolyard_serve::{
 
 use crate::args::ServeArgs;
 use crate::assembly::{self, AssemblyOptions, RunningYard, TesterPlacement};
+use crate::cluster::ClusterMember;
 use crate::recording::CallRecords;
 use crate::servers::{self, StartMode};
 use crate::terminal::{format_count, print_error, print_hint};
@@ -36,11 +37,13 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let own: Vec<BearerToken> =
         entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
+    let cluster =
+        config.cluster.as_ref().map(|settings| ClusterMember::open(settings, &config)).transpose()?;
     let options = AssemblyOptions {
         records: CallRecords::AuditAndHistory,
         tester: Some(TesterPlacement::OwnYard),
         programs: config.programs.is_enabled(),
-        is_replica: true,
+        sharing: cluster.as_ref().map(ClusterMember::share),
         ..AssemblyOptions::new(StartMode::Shared)
     };
     let mut running = RunningYard::assemble(&config, options)?;
@@ -49,7 +52,11 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let jwks = JwksClient::new(running.servers.context.tls.clone());
     let admit = {
         let (tokens, yard) = (tokens.clone(), Arc::clone(&yard));
+        let membership = cluster.as_ref().map(|cluster| Arc::clone(&cluster.membership));
         move |config: &Config| {
+            if let Some(membership) = &membership {
+                membership.set_config(config.digest.clone());
+            }
             tokens.replace(credentials(config, &own, &jwks));
             if config.access.has_allow_lists() {
                 yard.mark_callers_restricted();
@@ -93,12 +100,28 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Failed);
         }
     };
+    let bound = match &cluster {
+        None => bound,
+        Some(cluster) if cluster.advertise(bound.address()) => {
+            bound.with_replicas(cluster.replica_settings(&running.servers.context))
+        }
+        Some(_) => {
+            print_error(&format!("other replicas cannot reach this one at `{}`", bound.address()));
+            print_hint("set `cluster.advertise` to a URL at which they can, or listen on one address");
+            running.stop().await;
+            return Ok(Exit::Usage);
+        }
+    };
     let servers = config.servers().len();
     running.start_and_follow(config, given, admit)?;
     print_startup_banner(&yard, servers, bound.address(), &entrance, args.json);
     let stop = CancellationToken::new();
     let serving = async {
+        let membership = cluster.map(ClusterMember::join);
         bound.serve(stop.clone()).await;
+        if let Some(membership) = membership {
+            membership.leave().await;
+        }
         Ok(())
     };
     let done = running.run(stop.clone(), serving).await?;

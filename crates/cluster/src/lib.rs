@@ -4,10 +4,13 @@
 
 mod idempotency;
 mod limits;
+mod membership;
 mod settings;
 mod store;
+mod stream_log;
 
 pub use idempotency::{KeyTask, RedisKeys};
 pub use limits::{LimitTask, RedisLimits};
+pub use membership::{Membership, ReplicaRecord, SESSION_LIFETIME};
 pub use settings::{ClusterSettings, StoreLossPolicy};
 pub use store::{InvalidStoreUrl, KEY_PREFIX, RedisStore};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Client, Cmd, FromRedisValue, RedisError, ScriptInvocation};
+use redis::{Client, Cmd, FromRedisValue, Pipeline, RedisError, ScriptInvocation};
 use tokio::time::Instant;
 use toolyard_hub::StoreUnavailable;
 
@@ -54,6 +54,13 @@ impl RedisStore {
         self.check_available()?;
         let mut connection = self.connection.clone();
         self.watch(command.query_async(&mut connection)).await
+    }
+
+    /// Sends several commands and ignores their answers. Fails immediately while Redis does not answer.
+    pub(crate) async fn send(&self, commands: &Pipeline) -> Result<(), StoreUnavailable> {
+        self.check_available()?;
+        let mut connection = self.connection.clone();
+        self.watch(commands.query_async(&mut connection)).await
     }
 
     /// Runs a script. Fails immediately while Redis does not answer.

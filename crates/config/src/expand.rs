@@ -167,7 +167,7 @@ impl VariableExpander<'_> {
         match kind {
             "input" => Some(self.input(id, reference)),
             "command" | "config" | "file" => Some(Err(MissingReference {
-                message: format!("`{reference}` can be resolved only by an editor"),
+                message: format!("`{reference}` is a variable of an editor, which Toolyard cannot resolve"),
                 reference,
                 suggestion: Some("use an environment variable: ${NAME}".to_owned()),
             })),

@@ -7,6 +7,9 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+
 /// The path of a file and its state just before it was read. The file can be absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileSnapshot {
@@ -38,6 +41,8 @@ pub(super) struct ConfigFileReader {
     snapshots: RefCell<Vec<FileSnapshot>>,
     /// If set, the only files that exist. The disk is not read.
     in_memory: Option<BTreeMap<PathBuf, String>>,
+    /// Of everything that was read from files.
+    digest: RefCell<Sha256>,
 }
 
 impl ConfigFileReader {
@@ -63,7 +68,15 @@ impl ConfigFileReader {
         if bytes.len() as u64 > LARGEST {
             return Err(std::io::Error::other("the file exceeds the limit of 256 MiB"));
         }
+        let mut digest = self.digest.borrow_mut();
+        digest.update(bytes.len().to_be_bytes());
+        digest.update(&bytes);
         String::from_utf8(bytes).map_err(|_| std::io::Error::other("the file is not valid UTF-8"))
+    }
+
+    /// Returns a short digest of the files, by which replicas notice that theirs differ.
+    pub(super) fn digest(&self) -> String {
+        HEXLOWER.encode(&self.digest.borrow().clone().finalize()[..8])
     }
 
     pub(super) fn into_snapshots(self) -> Vec<FileSnapshot> {

@@ -107,6 +107,8 @@ pub struct Config {
     problems: Vec<ConfigProblem>,
     /// Names of environment variables that contain secrets.
     pub secret_variables: BTreeSet<String>,
+    /// A digest of the configuration files.
+    pub digest: String,
     files: Vec<files::FileSnapshot>,
 }
 

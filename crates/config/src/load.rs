@@ -304,6 +304,7 @@ impl<'a> ConfigLoader<'a> {
             servers: self.servers.into_iter().map(|server| server.entry).collect(),
             problems,
             secret_variables: self.secrets.into_names(),
+            digest: self.files.digest(),
             files: self.files.into_snapshots(),
         })
     }

@@ -174,8 +174,9 @@ fn cancelled(record: &CallRecord) -> HubError {
 }
 
 fn timed_out(record: &CallRecord) -> HubError {
-    HubError::new(ErrorKind::TimedOut, format!("`{}` did not answer in time", record.subject))
-        .with_suggestion("increase the timeout, or request less data")
+    let message = format!("`{}` did not answer within the time limit of the call", record.subject);
+    HubError::new(ErrorKind::TimedOut, message)
+        .with_suggestion("increase the timeout of the call or `limits.call_seconds`, or request less data")
 }
 
 /// The call was running, so it may have had an effect.

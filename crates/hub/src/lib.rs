@@ -93,7 +93,9 @@ pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Qu
 pub use rate_limit::RateState;
 pub use record::{CallRecord, FinishedCall, Recorder};
 pub use redact::Redaction;
-pub use replicas::{Replica, ReplicaId, Replicas, SessionHome, StoreUnavailable};
+pub use replicas::{
+    HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StoreUnavailable, StreamEntry,
+};
 pub use request::{
     CallContext, CallOrigin, CallRequest, CallTarget, ClientEra, ClientSession, CompletionReference,
     EntryKind, FrontName, Priority,

@@ -217,7 +217,8 @@ impl Quotas {
         let account = self.lock().get(principal.shared_id()).cloned().unwrap_or_default();
         if account.used[Quota::Bytes as usize].load(Ordering::Relaxed) >= most {
             self.refused[Quota::Bytes as usize].fetch_add(1, Ordering::Relaxed);
-            let message = format!("this principal has reached its limit of {most} response bytes in flight");
+            let message =
+                format!("the pending responses of this principal have reached the limit of {most} bytes");
             return Err(HubError::new(ErrorKind::RateLimited, message)
                 .with_suggestion("read the pending responses before sending more requests")
                 .with_retry_after(RETRY));
@@ -227,8 +228,9 @@ impl Quotas {
         }
         self.refused_for_memory.fetch_add(1, Ordering::Relaxed);
         let (resident, mark) = (self.resident.load(Ordering::Relaxed), self.mark.load(Ordering::Relaxed));
-        let message =
-            format!("the server uses {resident} bytes of memory, which exceeds its mark of {mark} bytes");
+        let message = format!(
+            "Toolyard uses {resident} bytes of memory, more than `limits.memory_mark_bytes` allows ({mark} bytes)"
+        );
         Err(HubError::new(ErrorKind::RateLimited, message)
             .with_suggestion("retry later, with fewer or smaller concurrent requests")
             .with_retry_after(RETRY))
@@ -302,7 +304,7 @@ fn quota_exceeded_error(quota: Quota, most: usize) -> HubError {
         // automatically.
         Quota::Bytes => {
             let message = format!(
-                "response withheld: this principal would exceed its limit of {most} response bytes in flight"
+                "response withheld: the pending responses of this principal would exceed the limit of {most} bytes"
             );
             return HubError::new(ErrorKind::ConnectionLost, message).with_suggestion(
                 "read the pending responses before sending more requests; the call may have been executed",
@@ -321,8 +323,8 @@ fn quota_exceeded_error(quota: Quota, most: usize) -> HubError {
             "wait until one of them ends",
         ),
         Quota::Parked => (
-            format!("this principal has reached its limit of {most} calls that wait for an answer"),
-            "answer one of them, or wait until one expires",
+            format!("this principal has reached its limit of {most} calls that wait for the client's answer"),
+            "answer the questions of one of them, or wait until one expires",
         ),
     };
     HubError::new(ErrorKind::RateLimited, message).with_suggestion(suggestion).with_retry_after(RETRY)

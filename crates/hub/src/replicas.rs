@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 use crate::BoxFuture;
 
 /// Identifies one run of one replica. A restarted replica has a new ID.
@@ -35,10 +37,25 @@ pub struct Replica {
     /// The base URL at which other replicas reach it, without a slash at the end.
     pub url: String,
     pub version: String,
-    /// Whether it finishes its calls and accepts no new sessions.
-    pub draining: bool,
+    pub state: ReplicaState,
     /// How it differs from this replica although it must not, such as "keys".
-    pub differences: Vec<String>,
+    pub differences: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplicaState {
+    Ready,
+    /// It finishes its calls and accepts no new sessions.
+    Draining,
+}
+
+impl ReplicaState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Draining => "draining",
+        }
+    }
 }
 
 /// The shared store cannot be reached.
@@ -46,40 +63,96 @@ pub struct Replica {
 #[error("the shared store is not available: {0}")]
 pub struct StoreUnavailable(pub String);
 
-/// Which replica holds a session that is not open here.
+/// Which replica holds a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionHome {
-    /// This replica. It may open the session from its ID.
+    /// This replica. If it did not open the session, it may open it from its ID.
     Here,
     /// Another live replica.
-    Elsewhere(ReplicaId),
+    Elsewhere(Replica),
     /// None: the client has ended the session.
     Ended,
 }
 
-/// The live replicas of this yard and what they agree on.
+/// Something that is logged of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamEntry {
+    /// The IDs, as JSON, of the requests whose responses are sent on the stream.
+    Requests(Vec<String>),
+    Event {
+        number: u64,
+        text: String,
+    },
+}
+
+/// How a session's home is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HomeLookup {
+    /// What this replica knows is sufficient.
+    Cached,
+    /// What this replica knows turned out to be wrong.
+    Fresh,
+}
+
+/// The live replicas of this yard and what they agree on. Sessions are identified by their label,
+/// which is not secret.
 pub trait Replicas: fmt::Debug + Send + Sync {
-    fn own_id(&self) -> &ReplicaId;
+    /// The ID of this replica. It changes if the other replicas considered this one dead.
+    fn own_id(&self) -> ReplicaId;
 
     /// Returns another replica if it is alive, as far as this one knows.
     fn find(&self, id: &ReplicaId) -> Option<Replica>;
 
-    /// Returns all live replicas, including this one.
+    /// Like [`Replicas::find`], but asks the store if this replica does not know the other one.
+    fn look_up<'a>(&'a self, id: &'a ReplicaId) -> BoxFuture<'a, Option<Replica>>;
+
+    /// Returns all live replicas, this one first.
     fn all(&self) -> Vec<Replica>;
 
     /// Returns whether the shared store answers.
     fn is_store_available(&self) -> bool;
 
-    /// Notes that a replica does not accept connections, before the store notices.
-    fn mark_unreachable(&self, id: &ReplicaId);
-
-    /// Returns the home of a session. If its home is gone, this replica becomes the new one.
-    fn claim_session<'a>(
+    /// Returns the home of a session that was opened by `opener`. If its home is gone, this replica
+    /// becomes the new one.
+    fn session_home<'a>(
         &'a self,
         session: &'a str,
-        home: &'a ReplicaId,
+        opener: &'a ReplicaId,
+        lookup: HomeLookup,
     ) -> BoxFuture<'a, Result<SessionHome, StoreUnavailable>>;
+
+    /// Returns what was last saved of a session that another replica opened, if this one has become
+    /// its home. The text is empty if nothing was saved.
+    fn adopted(&self, session: &str) -> Option<Arc<str>>;
+
+    /// Saves what the next home of a session needs in addition to the session ID.
+    fn save_session<'a>(
+        &'a self,
+        session: &'a str,
+        state: String,
+    ) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
+
+    /// Logs what is sent on a stream of a session, for the replica that continues it. Returns
+    /// immediately.
+    fn log_stream(&self, session: &str, stream: u64, entry: StreamEntry);
+
+    /// Returns what was logged of a stream, in order.
+    fn read_stream<'a>(
+        &'a self,
+        session: &'a str,
+        stream: u64,
+    ) -> BoxFuture<'a, Result<Vec<StreamEntry>, StoreUnavailable>>;
+
+    /// Lets another replica become the home of a session of this one.
+    fn release_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
 
     /// Makes every replica reject a session from now on.
     fn end_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
+
+    /// Tells the other replicas that this one accepts no new sessions.
+    fn start_draining(&self) -> BoxFuture<'_, ()>;
+
+    /// Counts how often the other replicas have considered this one dead and may have taken over
+    /// its sessions.
+    fn losses(&self) -> watch::Receiver<u64>;
 }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use toolyard_hub::{Principal, SourceName, Visibility, Yard, YardScope};
-use toolyard_wire::{Endpoint, EndpointSettings};
+use toolyard_seal::SealingKeys;
+use toolyard_wire::{Endpoint, EndpointSettings, SessionRegistry};
 
 use crate::control::{ControlFront, ControlSettings};
-use crate::mcp::{Identity, McpFront, McpSettings, ParkingKey, announce};
+use crate::mcp::{EndpointReplicas, Identity, McpFront, McpSettings, announce};
+use crate::replicas::{ReplicaRouter, RequestAffinity};
 use crate::rest::{RestFront, RestSettings};
 
 /// The name of a built-in endpoint. Routes exist for those in [`BuiltinEndpointName::ALL`] only.
@@ -27,6 +29,14 @@ impl BuiltinEndpointName {
         match self {
             Self::Tester => "tester",
             Self::Programs => "programs",
+        }
+    }
+
+    /// The tester keeps the connection to the server under test in memory.
+    fn affinity(self) -> RequestAffinity {
+        match self {
+            Self::Tester => RequestAffinity::Principal,
+            Self::Programs => RequestAffinity::Any,
         }
     }
 }
@@ -46,14 +56,31 @@ pub struct BuiltinEndpoint {
 
 pub(crate) struct Fronts {
     yard: Arc<Yard>,
-    mcp: McpSettings,
-    endpoint: EndpointSettings,
-    key: ParkingKey,
+    factory: EndpointFactory,
     all: FrontEndpoint,
     builtin_endpoints: Vec<(BuiltinEndpointName, FrontEndpoint)>,
     rest: Arc<RestFront>,
     control: Arc<ControlFront>,
     sources: Mutex<HashMap<SourceName, FrontEndpoint>>,
+}
+
+/// The settings of all fronts of a listener.
+pub(crate) struct FrontSettings {
+    pub(crate) mcp: McpSettings,
+    pub(crate) endpoint: EndpointSettings,
+    pub(crate) control: ControlSettings,
+    /// Protects what clients carry for the yard.
+    pub(crate) keys: SealingKeys,
+    /// The other replicas of the yard, if there can be any.
+    pub(crate) replicas: Option<Arc<ReplicaRouter>>,
+}
+
+/// What all MCP endpoints have in common.
+struct EndpointFactory {
+    mcp: McpSettings,
+    endpoint: EndpointSettings,
+    keys: SealingKeys,
+    replicas: Option<Arc<ReplicaRouter>>,
     announcers: Mutex<JoinSet<()>>,
 }
 
@@ -64,41 +91,25 @@ struct FrontEndpoint {
 }
 
 impl Fronts {
-    pub(crate) fn new(
-        yard: Arc<Yard>,
-        builtin: Vec<BuiltinEndpoint>,
-        mcp: McpSettings,
-        endpoint: EndpointSettings,
-        control: &ControlSettings,
-        key: ParkingKey,
-    ) -> Arc<Self> {
+    pub(crate) fn new(yard: Arc<Yard>, builtin: Vec<BuiltinEndpoint>, settings: FrontSettings) -> Arc<Self> {
+        let FrontSettings { mcp, endpoint, control, keys, replicas } = settings;
         // Sources of this yard that a built-in endpoint serves are not part of the yard endpoint.
         let of_this_yard = builtin.iter().filter(|builtin| Arc::ptr_eq(&builtin.yard, &yard));
         let excluded: Vec<SourceName> =
             of_this_yard.flat_map(|builtin| builtin.reach.named_sources().to_vec()).collect();
         let reach = if excluded.is_empty() { YardScope::All } else { YardScope::Without(excluded.into()) };
-        let announcers = Mutex::new(JoinSet::new());
-        let all = open(&yard, reach, &mcp, &endpoint, &key, &announcers);
-        let open_builtin = |builtin: BuiltinEndpoint| {
-            let mcp = McpSettings { identity: builtin.identity, ..mcp.clone() };
-            (builtin.name, open(&builtin.yard, builtin.reach, &mcp, &endpoint, &key, &announcers))
+        let rest = RestSettings::from_mcp(&mcp, &endpoint).with_replicas(replicas.clone());
+        let rest = RestFront::new(Arc::clone(&yard), rest);
+        let control = ControlFront::new(Arc::clone(&yard), &control, &mcp, &endpoint);
+        let factory = EndpointFactory { mcp, endpoint, keys, replicas, announcers: Mutex::default() };
+        let any = RequestAffinity::Any;
+        let all = factory.open(("/mcp".to_owned(), any), &yard, reach, &factory.mcp.identity);
+        let open_builtin = |BuiltinEndpoint { name, yard, reach, identity }| {
+            let place = (format!("/{}/mcp", name.as_str()), name.affinity());
+            (name, factory.open(place, &yard, reach, &identity))
         };
         let builtin_endpoints = builtin.into_iter().map(open_builtin).collect();
-        let rest = RestFront::new(Arc::clone(&yard), RestSettings::from_mcp(&mcp, &endpoint));
-        let control = ControlFront::new(Arc::clone(&yard), control, &mcp, &endpoint);
-        let sources = Mutex::default();
-        Arc::new(Self {
-            yard,
-            mcp,
-            endpoint,
-            key,
-            all,
-            builtin_endpoints,
-            rest,
-            control,
-            sources,
-            announcers,
-        })
+        Arc::new(Self { yard, factory, all, builtin_endpoints, rest, control, sources: Mutex::default() })
     }
 
     pub(crate) fn builtin_endpoint(&self, name: BuiltinEndpointName) -> Option<&Arc<Endpoint<McpFront>>> {
@@ -136,9 +147,30 @@ impl Fronts {
         }
         let mut sources = self.sources.lock();
         let source = sources.entry(name.clone()).or_insert_with(|| {
-            open(&self.yard, YardScope::Source(name), &self.mcp, &self.endpoint, &self.key, &self.announcers)
+            let place = (format!("/servers/{name}/mcp"), RequestAffinity::Any);
+            self.factory.open(place, &self.yard, YardScope::Source(name), &self.factory.mcp.identity)
         });
         Some(Arc::clone(&source.endpoint))
+    }
+
+    /// Returns the open legacy sessions of every endpoint.
+    pub(crate) fn sessions(&self) -> Vec<Arc<SessionRegistry<Principal>>> {
+        self.endpoints().iter().map(|open| Arc::clone(open.endpoint.sessions())).collect()
+    }
+
+    /// Returns the number of calls that wait for an answer of a modern client.
+    pub(crate) fn parked_calls(&self) -> usize {
+        self.endpoints().iter().map(|open| open.front.parked_calls()).sum()
+    }
+
+    /// Closes every legacy session, because another replica may have taken it over.
+    pub(crate) fn close_sessions(&self) {
+        self.endpoints().iter().for_each(|open| open.endpoint.close_sessions());
+    }
+
+    /// Reports this process as not ready. It continues to accept requests.
+    pub(crate) fn announce_stop(&self) {
+        self.rest.close();
     }
 
     /// Ends endless streams and stops accepting requests. Calls in flight continue.
@@ -166,7 +198,7 @@ impl Fronts {
 
     /// Waits for canceled calls to clean up.
     pub(crate) async fn shutdown(&self) {
-        self.announcers.lock().abort_all();
+        self.factory.announcers.lock().abort_all();
         self.rest.shutdown().await;
         self.control.shutdown().await;
         for open in self.endpoints() {
@@ -181,17 +213,23 @@ impl Fronts {
     }
 }
 
-fn open(
-    yard: &Arc<Yard>,
-    reach: YardScope,
-    mcp: &McpSettings,
-    endpoint: &EndpointSettings,
-    key: &ParkingKey,
-    announcers: &Mutex<JoinSet<()>>,
-) -> FrontEndpoint {
-    let front = Arc::new(McpFront::new(Arc::clone(yard), reach, mcp.clone(), key.clone()));
-    let endpoint = Endpoint::new(Arc::clone(&front), endpoint.clone());
-    let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.sessions()));
-    announcers.lock().spawn(announcing);
-    FrontEndpoint { front, endpoint }
+impl EndpointFactory {
+    fn open(
+        &self,
+        (path, affinity): (String, RequestAffinity),
+        yard: &Arc<Yard>,
+        reach: YardScope,
+        identity: &Identity,
+    ) -> FrontEndpoint {
+        let mcp = McpSettings { identity: identity.clone(), ..self.mcp.clone() };
+        let mut front = McpFront::new(Arc::clone(yard), reach, mcp, self.keys.clone());
+        if let Some(router) = self.replicas.clone() {
+            front = front.with_replicas(EndpointReplicas { router, path: path.into_boxed_str(), affinity });
+        }
+        let front = Arc::new(front);
+        let endpoint = Endpoint::new(Arc::clone(&front), self.endpoint.clone());
+        let announcing = announce(Arc::clone(&front), Arc::clone(endpoint.sessions()));
+        self.announcers.lock().spawn(announcing);
+        FrontEndpoint { front, endpoint }
+    }
 }

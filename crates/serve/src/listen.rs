@@ -21,21 +21,25 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_hub::Yard;
 use toolyard_random::RandomError;
+use toolyard_seal::SealingKeys;
 use toolyard_wire::EndpointSettings;
 
 use crate::auth::{Auth, Authenticator, ServeAuthSettings};
 use crate::connection::TcpConnection;
 use crate::connections::{ConnectionLimits, ConnectionState, ConnectionTable};
 use crate::control::ControlSettings;
-use crate::fronts::{BuiltinEndpoint, Fronts};
-use crate::mcp::{McpSettings, ParkingKey};
+use crate::fronts::{BuiltinEndpoint, FrontSettings, Fronts};
+use crate::mcp::McpSettings;
 use crate::memory;
+use crate::replicas::{ReplicaRouter, ReplicaSettings};
 use crate::router::router;
 
 /// Maximum size of a request head, and of one read from a connection.
 const HEAD_BYTES: usize = 64 * 1024;
 /// Interval of the check for idle unauthenticated connections while there are many of them.
 const SWEEP: Duration = Duration::from_millis(500);
+/// How long a new connection may take to send its request when the server stops.
+const LAST_REQUEST: Duration = Duration::from_millis(100);
 /// Pause before the listener accepts again while too many connections are about to close.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -71,7 +75,8 @@ pub struct BoundServer {
     address: SocketAddr,
     yard: Arc<Yard>,
     settings: ServeSettings,
-    key: ParkingKey,
+    keys: SealingKeys,
+    replicas: Option<Arc<ReplicaRouter>>,
 }
 
 /// Binds the address.
@@ -80,11 +85,11 @@ pub async fn bind(yard: Arc<Yard>, settings: ServeSettings) -> Result<BoundServe
     if matches!(settings.auth.auth, Auth::None(_)) && !address.ip().is_loopback() {
         return Err(ServeError::OpenToAll(address));
     }
-    let key = ParkingKey::generate()?;
+    let keys = SealingKeys::generate()?;
     let listen_error = |error| ServeError::Listen { address, error };
     let listener = TcpListener::bind(address).await.map_err(listen_error)?;
     let address = listener.local_addr().map_err(listen_error)?;
-    Ok(BoundServer { listener, address, yard, settings, key })
+    Ok(BoundServer { listener, address, yard, settings, keys, replicas: None })
 }
 
 impl BoundServer {
@@ -93,19 +98,30 @@ impl BoundServer {
         self.address
     }
 
+    /// Makes this server one of several replicas.
+    #[must_use]
+    pub fn with_replicas(self, replicas: ReplicaSettings) -> Self {
+        let keys = replicas.keys.clone();
+        Self { keys, replicas: Some(ReplicaRouter::new(replicas)), ..self }
+    }
+
     /// Serves until `stop` is canceled, then waits for calls in flight up to the `drain` time.
     pub async fn serve(self, stop: CancellationToken) {
-        let Self { listener, address, yard, settings, key } = self;
+        let Self { listener, address, yard, settings, keys, replicas } = self;
         let _memory = AbortOnDropHandle::new(tokio::spawn(memory::watch(Arc::clone(&yard))));
         let authenticator = Authenticator::new(settings.auth, address.ip().is_loopback());
-        let fronts = Fronts::new(
-            yard,
-            settings.builtin_endpoints,
-            settings.mcp,
-            settings.endpoint,
-            &settings.control,
-            key,
-        );
+        let ServeSettings { mcp, endpoint, control, .. } = settings;
+        let fronts = FrontSettings { mcp, endpoint, control, keys, replicas: replicas.clone() };
+        let fronts = Fronts::new(yard, settings.builtin_endpoints, fronts);
+        // Without other replicas, there is nothing to hand over before the listener closes.
+        let (stop, _handover) = match replicas {
+            None => (stop, None),
+            Some(router) => {
+                let closing = CancellationToken::new();
+                let handover = hand_over(router, Arc::clone(&fronts), stop, closing.clone(), settings.drain);
+                (closing, Some(AbortOnDropHandle::new(tokio::spawn(handover))))
+            }
+        };
         let service = TowerToHyperService::new(router(Arc::clone(&fronts), authenticator));
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
@@ -116,6 +132,27 @@ impl BoundServer {
         let table = ConnectionTable::new(limits);
         let mut sweep = tokio::time::interval(SWEEP);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let accept = |stream: TcpStream, peer: SocketAddr| {
+            let Some(state) = table.admit(peer.ip(), &stop) else { return };
+            let _ = stream.set_nodelay(true);
+            let (http, service) = (http.clone(), service.clone());
+            let (cut, stop, table) = (cut.clone(), stop.clone(), Arc::clone(&table));
+            connections.spawn(async move {
+                if wait_for_first_byte(&stream, &state, head_time, &stop).await {
+                    let io = TokioIo::new(TcpConnection::new(stream, Arc::clone(&state)));
+                    let requests = Arc::clone(&state);
+                    let service =
+                        service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
+                    let connection = http.serve_connection(io, service).with_upgrades();
+                    if let Err(error) =
+                        Box::pin(serve_connection(connection, &state, &table, &stop, &cut)).await
+                    {
+                        tracing::debug!(%error, "connection failed");
+                    }
+                }
+                table.remove(&state);
+            });
+        };
         loop {
             // Evaluated once, because other tasks close connections too and exactly one of the two
             // branches must be enabled.
@@ -138,27 +175,18 @@ impl BoundServer {
                 }
                 () = stop.cancelled() => break,
             };
-            let Some(state) = table.admit(peer.ip(), &stop) else { continue };
-            let _ = stream.set_nodelay(true);
-            let (http, service) = (http.clone(), service.clone());
-            let (cut, stop, table) = (cut.clone(), stop.clone(), Arc::clone(&table));
-            connections.spawn(async move {
-                if wait_for_first_byte(&stream, &state, head_time).await {
-                    let io = TokioIo::new(TcpConnection::new(stream, Arc::clone(&state)));
-                    let requests = Arc::clone(&state);
-                    let service =
-                        service_fn(move |request| respond(service.clone(), Arc::clone(&requests), request));
-                    let connection = http.serve_connection(io, service).with_upgrades();
-                    if let Err(error) =
-                        Box::pin(serve_connection(connection, &state, &table, &stop, &cut)).await
-                    {
-                        tracing::debug!(%error, "connection failed");
-                    }
-                }
-                table.remove(&state);
-            });
+            accept(stream, peer);
         }
-        drop(listener);
+        // Connections that the system has already accepted must not be reset. Asks the system, because
+        // the runtime may not have noticed them yet.
+        if let Ok(listener) = listener.into_std() {
+            while let Ok((stream, peer)) = listener.accept() {
+                let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                if let Ok(stream) = stream {
+                    accept(stream, peer);
+                }
+            }
+        }
         fronts.close();
         // Sessions end last. Ending one cancels its calls, whose results may still be written to a
         // connection.
@@ -176,15 +204,41 @@ impl BoundServer {
     }
 }
 
+/// Closes the sessions that other replicas have taken over while this process was stopped. When
+/// `stop` is canceled, hands everything over to the other replicas, then cancels `closing`.
+async fn hand_over(
+    router: Arc<ReplicaRouter>,
+    fronts: Arc<Fronts>,
+    stop: CancellationToken,
+    closing: CancellationToken,
+    longest: Duration,
+) {
+    let mut losses = router.replicas().losses();
+    while let Some(Ok(())) = stop.run_until_cancelled(losses.changed()).await {
+        fronts.close_sessions();
+    }
+    fronts.announce_stop();
+    router.drain(&fronts, longest).await;
+    closing.cancel();
+}
+
 /// Waits for the first byte, so that thousands of silent connections cost little more than their
 /// sockets.
-async fn wait_for_first_byte(stream: &TcpStream, state: &ConnectionState, time_limit: Duration) -> bool {
+async fn wait_for_first_byte(
+    stream: &TcpStream,
+    state: &ConnectionState,
+    time_limit: Duration,
+    stop: &CancellationToken,
+) -> bool {
     tokio::select! {
         biased;
-        readable = stream.readable() => readable.is_ok(),
-        () = state.closed_token().cancelled() => false,
-        () = tokio::time::sleep(time_limit) => false,
+        readable = stream.readable() => return readable.is_ok(),
+        () = state.closed_token().cancelled() => {}
+        () = tokio::time::sleep(time_limit) => return false,
     }
+    // A request may be on its way when the server stops.
+    stop.is_cancelled()
+        && tokio::time::timeout(LAST_REQUEST, stream.readable()).await.is_ok_and(|ok| ok.is_ok())
 }
 
 /// Answers one request, and tracks on its connection whether the whole body was read.

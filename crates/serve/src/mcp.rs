@@ -12,18 +12,26 @@ mod response;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::{Body, Bytes};
+use axum::http::{Response, request::Parts};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{CatalogView, ClientEra, Principal, Quota, Yard, YardScope};
+use toolyard_hub::{CatalogView, ClientEra, Principal, Quota, ReplicaId, Yard, YardScope};
+use toolyard_random::RandomError;
+use toolyard_seal::SealingKeys;
 use toolyard_wire::{
-    Charge, Era, InboundRequest, LEGACY_METHODS, RawJson, RpcError, ServerDescription, Service, Version,
+    Charge, ClientProfile, Era, InboundRequest, LEGACY_METHODS, LoggedStream, RawJson, RestoredSession,
+    RpcError, ServerDescription, Service, Session, SessionId, SessionRegistry, StreamLog, SubscriptionGuard,
+    Version,
 };
+
+use crate::replicas::{ReplicaRouter, RequestAffinity, RoutedEndpoint};
 
 pub(crate) use active_call::{is_valid_answer, number};
 pub(crate) use listen::announce;
 use park::ParkedCalls;
-pub(crate) use park::ParkingKey;
+pub(crate) use park::parked_at;
 #[cfg(test)]
 pub(crate) use response::tests::describe_tool_error;
 
@@ -138,16 +146,41 @@ pub(crate) struct McpFront {
     parking: ParkedCalls,
     /// Running calls.
     calls: TaskTracker,
+    /// The endpoint among those of all replicas, in a yard with several.
+    replicas: Option<EndpointReplicas>,
+}
+
+/// The same endpoint of all replicas.
+#[derive(Debug, Clone)]
+pub(crate) struct EndpointReplicas {
+    pub(crate) router: Arc<ReplicaRouter>,
+    pub(crate) path: Box<str>,
+    pub(crate) affinity: RequestAffinity,
 }
 
 /// Time limit for canceled calls to clean up before the process ends.
 const SETTLE: Duration = Duration::from_secs(5);
 
 impl McpFront {
-    pub(crate) fn new(yard: Arc<Yard>, reach: YardScope, settings: McpSettings, key: ParkingKey) -> Self {
-        let parking = ParkedCalls::new(settings.parked, settings.parked_time, key);
+    pub(crate) fn new(yard: Arc<Yard>, reach: YardScope, settings: McpSettings, keys: SealingKeys) -> Self {
+        let parking = ParkedCalls::new(settings.parked, settings.parked_time, keys);
         let calls = TaskTracker::new();
-        Self { info: discover::info(&settings.identity), yard, reach, settings, parking, calls }
+        let info = discover::info(&settings.identity);
+        Self { info, yard, reach, settings, parking, calls, replicas: None }
+    }
+
+    pub(crate) fn with_replicas(self, replicas: EndpointReplicas) -> Self {
+        Self { replicas: Some(replicas), ..self }
+    }
+
+    /// Returns the number of parked calls.
+    pub(crate) fn parked_calls(&self) -> usize {
+        self.parking.len()
+    }
+
+    /// Returns the ID of this replica, in a yard with several.
+    fn own_replica(&self) -> Option<ReplicaId> {
+        self.replicas.as_ref().map(|replicas| replicas.router.replicas().own_id())
     }
 
     /// Returns what the caller of this request can see of the yard.
@@ -174,6 +207,55 @@ impl Service for McpFront {
             capabilities: discover::capabilities(version),
             instructions: self.settings.identity.instructions.clone(),
         }
+    }
+
+    fn create_session_id(
+        &self,
+        caller: &Principal,
+        version: Version,
+        client: &ClientProfile,
+    ) -> Result<SessionId, RandomError> {
+        match &self.replicas {
+            Some(replicas) => replicas.router.create_session_id(&replicas.path, caller, version, client),
+            None => toolyard_random::hex_id().map(SessionId::plain),
+        }
+    }
+
+    fn restore_session(&self, caller: &Principal, id: &str) -> Option<RestoredSession> {
+        let replicas = self.replicas.as_ref()?;
+        let subscribe = |uri: &str| {
+            let subscription = self.yard.subscribe(caller, &self.reach, uri)?;
+            Some(Box::new(subscription) as SubscriptionGuard)
+        };
+        replicas.router.restore_session(&replicas.path, caller, id, subscribe)
+    }
+
+    fn stream_log(&self, session: &SessionId) -> Option<Arc<dyn StreamLog>> {
+        self.replicas.as_ref()?.router.stream_log(session)
+    }
+
+    async fn logged_stream(&self, session: &Session, stream: u64) -> Option<LoggedStream> {
+        self.replicas.as_ref()?.router.logged_stream(session, stream).await
+    }
+
+    async fn session_changed(&self, session: &Session) {
+        if let Some(replicas) = &self.replicas {
+            replicas.router.save_session(session).await;
+        }
+    }
+
+    async fn forward(
+        &self,
+        caller: &Principal,
+        sessions: &SessionRegistry<Principal>,
+        head: &Parts,
+        body: &Bytes,
+    ) -> Option<Response<Body>> {
+        let replicas = self.replicas.as_ref()?;
+        let (path, affinity) = (&*replicas.path, replicas.affinity);
+        let endpoint = RoutedEndpoint { path, affinity, sessions, caller };
+        // Boxed to keep the futures of requests small where there is only one replica.
+        Box::pin(replicas.router.route(endpoint, head, body)).await
     }
 
     fn charge_session(&self, caller: &Principal) -> Result<Charge, RpcError> {
@@ -206,8 +288,8 @@ impl Service for McpFront {
             McpMethod::Complete => self.complete(request).await,
             McpMethod::Discover => Ok(self.discover()),
             McpMethod::Listen => self.listen(request).await,
-            McpMethod::Subscribe => self.subscribe(&request),
-            McpMethod::Unsubscribe => Self::unsubscribe(&request),
+            McpMethod::Subscribe => self.subscribe(&request).await,
+            McpMethod::Unsubscribe => self.unsubscribe(&request).await,
         }
     }
 }

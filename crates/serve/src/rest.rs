@@ -15,6 +15,7 @@ mod openapi;
 mod query;
 #[cfg(test)]
 mod reference;
+mod replicas;
 mod response;
 mod result;
 mod run;
@@ -48,6 +49,7 @@ pub(crate) use self::response::execution_name;
 use self::response::{VERSION, VERSION_HEADER};
 use self::tool_cache::RestToolCache;
 use crate::mcp::McpSettings;
+use crate::replicas::ReplicaRouter;
 use crate::route::Route;
 
 /// The settings of the REST front.
@@ -62,6 +64,8 @@ pub(crate) struct RestSettings {
     forward_headers: Vec<String>,
     retention: RetentionLimits,
     keys: IdempotencyLimits,
+    /// The other replicas of the yard, if there can be any.
+    replicas: Option<Arc<ReplicaRouter>>,
 }
 
 impl RestSettings {
@@ -75,7 +79,12 @@ impl RestSettings {
             forward_headers: mcp.forward_headers.clone(),
             retention: RetentionLimits { running: 4_096, most: 1_000, bytes: 32 << 20, time: ten_minutes },
             keys: IdempotencyLimits { most: 10_000, bytes: 32 << 20, time: ten_minutes },
+            replicas: None,
         }
+    }
+
+    pub(crate) fn with_replicas(self, replicas: Option<Arc<ReplicaRouter>>) -> Self {
+        Self { replicas, ..self }
     }
 }
 
@@ -139,7 +148,7 @@ impl RestFront {
 }
 
 /// The routes of this front.
-pub(crate) fn routes() -> [Route<Arc<RestFront>>; 9] {
+pub(crate) fn routes() -> [Route<Arc<RestFront>>; 10] {
     [
         Route::at("/mcp/tools").get(tools::list),
         Route::at("/mcp/tools/{name}").get(tools::show),
@@ -147,6 +156,7 @@ pub(crate) fn routes() -> [Route<Arc<RestFront>>; 9] {
         Route::at("/mcp/executions").get(execution_routes::list),
         Route::at("/mcp/executions/{id}").get(execution_routes::show).delete(execution_routes::cancel),
         Route::at("/mcp/servers").get(servers::list),
+        Route::at("/mcp/replicas").get(replicas::list),
         Route::at("/ready").get(servers::ready),
         Route::at("/metrics").get(metrics::show),
         Route::at("/openapi.json").get(openapi::show),

@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 use toolyard_hub::{Principal, Yard, YardScope};
 use toolyard_wire::{SessionRegistry, StdioSettings, StdioShutdown, serve_stdio};
 
-use crate::mcp::{McpFront, McpSettings, ParkingKey, announce};
+use crate::mcp::{McpFront, McpSettings, announce};
+use toolyard_seal::SealingKeys;
 
 /// Options of [`stdio_with`].
 #[derive(Debug, Clone)]
@@ -53,7 +54,7 @@ pub async fn serve_streams(
     streams: (impl AsyncRead + Unpin + Send, impl AsyncWrite + Unpin + Send + 'static),
     output_closed: impl Future<Output = ()> + Send,
 ) -> std::io::Result<()> {
-    let key = ParkingKey::generate().map_err(std::io::Error::other)?;
+    let key = SealingKeys::generate().map_err(std::io::Error::other)?;
     let front = Arc::new(McpFront::new(yard, options.reach, options.mcp, key));
     let sessions = Arc::new(SessionRegistry::new(1));
     let announcer = tokio::spawn(announce(Arc::clone(&front), Arc::clone(&sessions)));

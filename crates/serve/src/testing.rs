@@ -10,13 +10,14 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use toolyard_hub::{Principal, Yard};
 use toolyard_random::RandomError;
+use toolyard_seal::SealingKeys;
 use toolyard_wire::EndpointSettings;
 use tower::ServiceExt;
 
 use crate::auth::{Auth, Authenticator, ServeAuthSettings};
 use crate::control::ControlSettings;
-use crate::fronts::Fronts;
-use crate::mcp::{McpSettings, ParkingKey};
+use crate::fronts::{FrontSettings, Fronts};
+use crate::mcp::McpSettings;
 use crate::router::router;
 
 /// The REST API of a yard, as a client sees it.
@@ -70,13 +71,14 @@ impl RestApp {
     }
 
     fn build(yard: Arc<Yard>, principal: Principal) -> Result<Self, RandomError> {
-        let key = ParkingKey::generate()?;
         let settings =
             ServeAuthSettings { auth: Auth::None(principal), hosts: Vec::new(), origins: Vec::new() };
         let endpoint =
             EndpointSettings { max_body_bytes: yard.limits().payload, ..EndpointSettings::default() };
         let (mcp, control) = (McpSettings::default(), ControlSettings::default());
-        let fronts = Fronts::new(yard, Vec::new(), mcp, endpoint, &control, key);
+        let keys = SealingKeys::generate()?;
+        let fronts = FrontSettings { mcp, endpoint, control, keys, replicas: None };
+        let fronts = Fronts::new(yard, Vec::new(), fronts);
         Ok(Self { router: router(fronts, Authenticator::new(settings, true)) })
     }
 

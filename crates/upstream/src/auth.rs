@@ -58,7 +58,7 @@ pub enum AuthError {
     ScopeNeeded(String),
     #[error("the server rejected the configured token")]
     TokenRefused,
-    #[error("the server rejected every token that was obtained for it")]
+    #[error("the server rejected every access token that Toolyard obtained for it")]
     TokensRejected,
     #[error("the server requires the scopes `{0}`, which were already requested")]
     ScopeRejected(String),
@@ -76,7 +76,7 @@ pub enum AuthError {
     Callback(String),
     #[error("authorization denied: {0}")]
     Refused(String),
-    #[error("the address is not the one that the browser was redirected to")]
+    #[error("the pasted address is not the one to which this login redirected the browser")]
     InvalidRedirect,
     #[error("no login within 5 minutes")]
     LoginTimedOut,

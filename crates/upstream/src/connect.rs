@@ -137,9 +137,9 @@ impl ConnectError {
         let seconds = settings.start_timeout.as_secs_f64();
         let timeout = format!("no response within {seconds} s");
         let reason = match settings.transport.downloader() {
-            Some(program) => format!(
-                "{timeout}; `{program}` may still be downloading the server: retry, or increase `start_timeout`"
-            ),
+            Some(program) => {
+                format!("{timeout} (`start_timeout`); `{program}` may still be downloading the server")
+            }
             None => timeout,
         };
         Self { cause: Box::new(ConnectErrorCause::TimedOut), ..Self::new(reason) }

@@ -103,7 +103,7 @@ async fn answer_question(
             }
             return Err(unanswerable_error(
                 &request.method,
-                "calls of several clients are in flight, and the request does not say which one it is for",
+                "calls of several clients are in flight, and the request does not say which call it is for",
             ));
         }
     };

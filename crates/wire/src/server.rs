@@ -18,7 +18,9 @@ use crate::meta::{ClientProfile, Meta};
 use crate::rpc_error::RpcError;
 use crate::version::Version;
 use client_channel::ClientChannel;
-use session::Session;
+use http::stream_log::{LoggedStream, StreamLog};
+use session::{RestoredSession, Session, SessionId, SessionRegistry};
+use toolyard_random::RandomError;
 
 /// Responds to requests. Transports handle everything that is common to all servers: envelopes,
 /// versions, sessions, streams, `initialize`, `ping`, `logging/setLevel` and cancellation.
@@ -28,6 +30,52 @@ pub trait Service: Send + Sync + 'static {
 
     /// Returns the server's part of the `initialize` result.
     fn describe(&self, caller: &Self::Caller, version: Version) -> ServerDescription;
+
+    /// Creates the ID of a new session.
+    fn create_session_id(
+        &self,
+        _caller: &Self::Caller,
+        _version: Version,
+        _client: &ClientProfile,
+    ) -> Result<SessionId, RandomError> {
+        toolyard_random::hex_id().map(SessionId::plain)
+    }
+
+    /// Opens a session of another process from its ID, if it may continue here.
+    fn restore_session(&self, _caller: &Self::Caller, _id: &str) -> Option<RestoredSession> {
+        None
+    }
+
+    /// Returns the log of the streams of a session.
+    fn stream_log(&self, _session: &SessionId) -> Option<Arc<dyn StreamLog>> {
+        None
+    }
+
+    /// Returns what was logged of a stream of another process.
+    fn logged_stream(
+        &self,
+        _session: &Session,
+        _stream: u64,
+    ) -> impl Future<Output = Option<LoggedStream>> + Send {
+        std::future::ready(None)
+    }
+
+    /// Called after the client has changed the log level of a session.
+    fn session_changed(&self, _session: &Session) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
+
+    /// Returns the response of another process to an HTTP request that this one must not answer
+    /// itself.
+    fn forward(
+        &self,
+        _caller: &Self::Caller,
+        _sessions: &SessionRegistry<Self::Caller>,
+        _head: &::http::request::Parts,
+        _body: &bytes::Bytes,
+    ) -> impl Future<Output = Option<::http::Response<axum::body::Body>>> + Send {
+        std::future::ready(None)
+    }
 
     /// Charges the caller for a session, or returns why it is refused another one. The charge is
     /// held as long as the session is open.

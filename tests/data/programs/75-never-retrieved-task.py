@@ -2,7 +2,7 @@ import asyncio
 import gc
 
 async def lost():
-    raise ValueError("nobody looks")
+    raise ValueError("not retrieved")
 
 async def main():
     asyncio.create_task(lost())

@@ -1,4 +1,4 @@
 try:
     name = input("name? ")
 except EOFError:
-    print("nobody there")
+    print("no input")

@@ -10,20 +10,20 @@ use super::server_selection::ServerSelectionArgs;
 use crate::name_cache;
 
 #[derive(Debug, Parser)]
-#[command(after_help = "Arguments:
+#[command(after_help = "Syntax of arguments:
   key=value       converted to the type in the tool's schema; a string if the schema has no type.
                   Pass an object as JSON, or its fields one by one, as in a.b=1
   key=a key=b     a list, one element each; key='[1, 2]' passes the whole list
   key:=json       JSON, regardless of the schema
   key=@file       the text of a file; key:=@file passes JSON from a file; key=@@text is text that
                   starts with @
-  --args JSON     all arguments as one JSON object, from @file, or from standard input (-). Single
-                  arguments override it
+  --args JSON     all arguments as one JSON object: inline, from @file, or from standard input (-).
+                  Arguments that are also given as key=value override those in the object
 
-Output: text is printed unchanged. On a terminal, control sequences are removed and JSON is
-indented. Structured content is printed if the result has no other content. Images, audio and files
-are listed on standard error; use -o to save them. If the tool fails, its message goes to standard
-error and the exit code is 5. --json prints the whole result exactly as received.
+Output: text is printed as received, except that on a terminal, control sequences are removed and
+JSON is indented. Structured content is printed only if the result has no other content. Images,
+audio and files are listed on standard error; use -o to save them. If the tool fails, its message
+goes to standard error and the exit code is 5. --json prints the whole result exactly as received.
 
 Examples:
   toolyard call add a=2 b=3
@@ -40,7 +40,7 @@ pub(crate) struct CallArgs {
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
 
-    /// All arguments as JSON: the text itself, @file, or - for standard input.
+    /// All arguments as one JSON object: inline, @file, or - for standard input.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
 
@@ -48,7 +48,7 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "TIME", value_parser = super::parse_time)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Report progress on standard error even if it is not a terminal.
+    /// Report progress on standard error, even if standard error is not a terminal.
     #[arg(long)]
     pub(crate) progress: bool,
 
@@ -56,7 +56,8 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Save the result to this file: its first image, audio or file, or else its text.
+    /// Save the first image, audio or file of the result to this file, and further ones next to it
+    /// with a number. If the result has none, save its text.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -24,18 +24,18 @@ pub(crate) enum ListKind {
   toolyard list tools --url https://mcp.example.com/mcp
   toolyard list -- npx -y @modelcontextprotocol/server-everything
 
-Unavailable servers are reported on standard error. The exit code is 4 (3 if authentication is
-required) only if no server is available.")]
+Servers that are unavailable are reported on standard error. As long as one server is available, the
+exit code is 0. Otherwise it is 4, or 3 if authentication is required.")]
 pub(crate) struct ListArgs {
     /// What to list.
     #[arg(value_enum, default_value = "tools")]
     pub(crate) what: ListKind,
 
-    /// List only this server. No other server is started.
+    /// List only this server. Other servers are not started.
     #[arg(value_name = "SERVER", conflicts_with_all = ["server", "url"], add = name_cache::server_completer())]
     pub(crate) of: Option<String>,
 
-    /// Print JSON: a list of objects, with every definition as the server sent it.
+    /// Print a JSON array of objects that contain each definition as the server sent it.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -12,14 +12,15 @@ use crate::name_cache;
 pub(crate) enum Scope {
     /// ./toolyard.toml
     Project,
-    /// Your user configuration, which applies where there is no ./toolyard.toml.
+    /// Your user configuration, ~/.config/toolyard/toolyard.toml, for directories without a
+    /// toolyard.toml.
     User,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ScopeArgs {
-    /// Which configuration: ./toolyard.toml or your user configuration. Default: the one in use,
-    /// else ./toolyard.toml.
+    /// Which configuration to change. Default: ./toolyard.toml or your user configuration, the first
+    /// that exists. If neither exists, ./toolyard.toml.
     #[arg(long, value_enum)]
     pub(crate) scope: Option<Scope>,
 }
@@ -48,8 +49,10 @@ impl TransportArg {
   toolyard add search https://mcp.example.com/mcp --header 'Authorization: Bearer ${SEARCH_TOKEN}'
   toolyard add time --env TZ=UTC -- uvx mcp-server-time
 
-${NAME} in the command, the URL, a header or a variable is replaced when the server is started, so
-that secrets stay out of the file. Comments and all other content of the file are preserved.")]
+To keep a secret out of the file, write ${NAME} in the command, the URL, a header or a variable.
+Toolyard replaces it with the environment variable NAME when it starts the server. Put it in single
+quotes, so that your shell does not replace it. Comments and all other content of the file are
+preserved.")]
 pub(crate) struct AddArgs {
     /// Name of the server in your yard.
     pub(crate) name: String,

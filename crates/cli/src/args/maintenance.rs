@@ -13,10 +13,10 @@ use super::server_selection::ServerSelectionArgs;
   toolyard doctor --server files
   toolyard doctor --json -- npx -y @modelcontextprotocol/server-everything
 
-The exit code reflects the most important error: 2 for the configuration, 3 for authorization, 4 for
-a server that cannot be reached. It is 0 if there are no errors.")]
+Exit codes: 0 if there are no errors, 2 for an error in the configuration, 3 if authentication is
+required, 4 if a server cannot be reached. If there are several errors, the first of 2, 3 and 4.")]
 pub(crate) struct DoctorArgs {
-    /// Print JSON: a list of findings.
+    /// Print the findings as a JSON array.
     #[arg(long)]
     pub(crate) json: bool,
 

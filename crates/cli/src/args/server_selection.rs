@@ -9,16 +9,17 @@ use crate::name_cache;
 
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerSelectionArgs {
-    /// Configuration file, as for `serve`. Can be repeated.
+    /// Configuration file. Can be repeated. Default: ./toolyard.toml, or else your user
+    /// configuration, or else the built-in demo yard.
     #[arg(long, value_name = "FILE", help_heading = "Which servers")]
     pub(crate) config: Vec<PathBuf>,
 
-    /// Use only this server of the configuration. No other server is started.
+    /// Use only this server of the configuration. Other servers are not started.
     #[arg(long, value_name = "NAME", help_heading = "Which servers", add = name_cache::server_completer())]
     pub(crate) server: Option<String>,
 
-    /// Time limit for the start of a server, such as 2m. Its command may have to be downloaded
-    /// first. Default: the limit in the configuration, else 30s.
+    /// How long a server may take to start, such as 2m. The first start can take longer, for
+    /// example if npx downloads the server. Default: the limit in the configuration, or else 30s.
     #[arg(long, value_name = "TIME", help_heading = "Which servers", value_parser = super::parse_time)]
     pub(crate) start_timeout: Option<std::time::Duration>,
 
@@ -29,7 +30,7 @@ pub(crate) struct ServerSelectionArgs {
 /// A server that is not in a configuration.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct AdHocServerArgs {
-    /// URL of a server that is not in a configuration.
+    /// URL of a server to use instead of the configured ones.
     #[arg(long, value_name = "URL", help_heading = "Which servers", conflicts_with_all = ["config", "server"])]
     pub(crate) url: Option<String>,
 
@@ -37,9 +38,9 @@ pub(crate) struct AdHocServerArgs {
     #[arg(long, value_name = "NAME: VALUE", help_heading = "Which servers", requires = "url")]
     pub(crate) header: Vec<String>,
 
-    /// Command of a server that is not in a configuration, with its arguments, after `--`.
-    /// `NAME=value` before the command sets an environment variable. Of the variables of this
-    /// process, the command inherits only those that programs need to run.
+    /// Command of a server to use instead of the configured ones, with its arguments, after `--`.
+    /// `NAME=value` before the command sets an environment variable. The command inherits only
+    /// variables that programs commonly need, such as PATH and HOME.
     #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["config", "server", "url"])]
     pub(crate) command: Vec<String>,
 }

@@ -41,7 +41,7 @@ pub(crate) enum WorkbenchCommand {
     Disable(ConfiguredServerArgs),
     /// Find the MCP servers configured in other applications on this machine, and import them.
     Import(ImportArgs),
-    /// Print the configuration that makes other applications use your tools.
+    /// Print the configuration with which other applications can use your tools.
     Export(ExportArgs),
     /// Diagnose problems with the configuration, the servers and this machine, and show how to fix
     /// them.

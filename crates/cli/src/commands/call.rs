@@ -140,5 +140,5 @@ pub(super) fn read_file(file: &str) -> Result<String, CommandError> {
     };
     let name = if file == "-" { "standard input" } else { file };
     read.map_err(|error| CommandError::usage(format!("cannot read {name}: {error}")))?;
-    String::from_utf8(bytes).map_err(|_| CommandError::usage(format!("{name} is not valid UTF-8")))
+    String::from_utf8(bytes).map_err(|_| CommandError::usage(format!("cannot read {name}: not valid UTF-8")))
 }

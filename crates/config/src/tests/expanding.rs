@@ -94,7 +94,10 @@ fn editors_have_words_of_their_own() {
     assert_eq!(a.program, format!("{project}/run"));
     let home = place.folder().display().to_string();
     assert_eq!(a.args, ["project", home.trim_end_matches('/')]);
-    assert_eq!(broken(&config, "b").reason(), "`${config:x}` can be resolved only by an editor");
+    assert_eq!(
+        broken(&config, "b").reason(),
+        "`${config:x}` is a variable of an editor, which Toolyard cannot resolve"
+    );
     let own = only("[servers.a]\nurl = \"http://h/${config:x}\"\n");
     assert_eq!(address(&own).url, "http://h/${config:x}");
 }

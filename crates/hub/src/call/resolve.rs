@@ -214,7 +214,9 @@ impl Resolver<'_> {
             .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {
             SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
-            SourceState::Starting | SourceState::Retrying => error.with_suggestion("try again later"),
+            SourceState::Starting => error.with_suggestion("repeat the call in a few seconds"),
+            SourceState::Retrying => error
+                .with_suggestion("repeat the call later; Toolyard reconnects to the server automatically"),
             // The reason already says what to do.
             SourceState::Ready | SourceState::NeedsAuthorization | SourceState::Failed => error,
         })

@@ -43,8 +43,11 @@ impl ResultValidator<'_> {
                 tracing::warn!(tool = %subject, "result check timed out");
                 return match self.check {
                     ResultCheck::Enforce => {
-                        let message = format!("the result of `{subject}` could not be checked in time");
-                        Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("increase the timeout of the call"))
+                        let message = format!(
+                            "the time limit of the call passed before the result of `{subject}` was checked against its output schema"
+                        );
+                        Err(HubError::new(ErrorKind::TimedOut, message)
+                            .with_suggestion("increase the timeout of the call or `limits.call_seconds`"))
                     }
                     ResultCheck::Off | ResultCheck::Warn => Ok(outcome),
                 };

@@ -64,8 +64,12 @@ impl RejectionReason {
 
     fn code_and_text(self) -> (&'static str, &'static str) {
         match self {
-            Self::Host => ("host_unknown", "the host name in the `Host` header is not allowed"),
-            Self::Origin => ("origin_unknown", "requests from pages of this origin are not allowed"),
+            Self::Host => {
+                ("host_unknown", "the host name in the `Host` header is not in `hosts` in the configuration")
+            }
+            Self::Origin => {
+                ("origin_unknown", "the origin of this web page is not in `origins` in the configuration")
+            }
             Self::TokenMissing => ("token_missing", "a bearer token is required"),
             Self::TokenUnknown => ("token_unknown", "the bearer token is unknown"),
             Self::TokenExpired => ("token_expired", "the bearer token has expired"),

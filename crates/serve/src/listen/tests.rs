@@ -19,6 +19,7 @@ use crate::mcp::McpSettings;
 
 mod control;
 mod quotas;
+mod replicas;
 mod waiting;
 
 const PATIENCE: Duration = Duration::from_secs(20);

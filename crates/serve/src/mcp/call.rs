@@ -16,7 +16,7 @@ use toolyard_wire::{Era, InboundRequest, RawJson, RequestTransport, RpcError, ch
 
 use super::active_call::McpCallTask;
 use super::active_call::{McpCall, QuestionMode};
-use super::park::digest;
+use super::park::{ParkedRequest, digest};
 use super::response::{CachePolicy, cacheable, ensure_modern_fields, strip_modern_fields, with_chunks};
 use super::response::{ErrorReporting, error_result};
 use super::{McpFront, client_era, params};
@@ -159,7 +159,11 @@ impl McpFront {
                 Ok(if modern { ensure_modern_fields(&self.info, result) } else { result })
             }
             None => match self.yard.charge(&request.caller, Quota::Parked, 1) {
-                Ok(charge) => self.parking.park(run, charge, &request.caller, digest(&request)?, &self.info),
+                Ok(charge) => {
+                    let (principal, digest) = (&request.caller, digest(&request)?);
+                    let parked = ParkedRequest { principal, digest, home: self.own_replica() };
+                    self.parking.park(run, charge, parked, &self.info)
+                }
                 Err(error) => {
                     let reporting =
                         if kind == McpCallKind::Tool { ErrorReporting::Tool } else { ErrorReporting::Other };
@@ -185,7 +189,7 @@ impl McpFront {
         let client_session = request.session.as_ref().map(|session| {
             // The log level may differ from call to call.
             let capabilities = ClientCapabilities { log_level: None, ..capabilities.clone() };
-            ClientSession::new(session.id(), capabilities, session.closed_token())
+            ClientSession::new(session.label(), capabilities, session.closed_token())
         });
         let (client, updates) = CallerChannel::new(capabilities);
         let cancel = tokio_util::sync::CancellationToken::new();
@@ -197,7 +201,7 @@ impl McpFront {
             cancel: cancel.clone(),
             priority: Priority::Normal,
             context: CallContext {
-                session_id: request.session.as_ref().map(|session| session.id().into()),
+                session_id: request.session.as_ref().map(|session| session.label().into()),
                 front: Some(FrontName::Mcp),
                 client_session,
                 era: client_era(request),

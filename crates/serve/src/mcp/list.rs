@@ -72,7 +72,9 @@ impl McpFront {
             let last = read_cursor(key, cursor)?;
             // If the list has changed, the item may be gone. The client starts again.
             if !all.by_ref().any(|(name, _)| name == last) {
-                return Err(RpcError::invalid_params("invalid cursor: the list has changed"));
+                return Err(RpcError::invalid_params(
+                    "invalid cursor: the list has changed; request it again without a cursor",
+                ));
             }
         }
         let mut text = format!(r#"{{"{key}":["#);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{CatalogChange, Principal, ResourceSubscription, SourceName, YardEvent};
-use toolyard_wire::{ClientChannel, InboundRequest, RawJson, RpcError, SessionRegistry};
+use toolyard_wire::{ClientChannel, InboundRequest, RawJson, RpcError, Service, SessionRegistry};
 
 use super::{McpFront, params};
 
@@ -101,7 +101,7 @@ fn methods(change: CatalogChange) -> impl Iterator<Item = &'static str> {
 
 impl McpFront {
     /// Handles `resources/subscribe` of the legacy era.
-    pub(super) fn subscribe(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
+    pub(super) async fn subscribe(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let ResourceUriParams { uri } = params(&request.method, request.params.as_deref())?;
         let Some(subscription) = self.yard.subscribe(&request.caller, &self.reach, &uri) else {
             let error =
@@ -111,16 +111,18 @@ impl McpFront {
         let most = self.yard.limits().subscriptions;
         match &request.session {
             Some(session) if session.subscribe(&uri, Box::new(subscription), most) => {
+                self.session_changed(session).await;
                 Ok(from_text("{}".to_owned()))
             }
             _ => Err(too_many_subscriptions(most)),
         }
     }
 
-    pub(super) fn unsubscribe(request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
+    pub(super) async fn unsubscribe(&self, request: &InboundRequest<Principal>) -> Result<RawJson, RpcError> {
         let ResourceUriParams { uri } = params(&request.method, request.params.as_deref())?;
         if let Some(session) = &request.session {
             session.unsubscribe(&uri);
+            self.session_changed(session).await;
         }
         Ok(from_text("{}".to_owned()))
     }

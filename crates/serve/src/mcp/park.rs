@@ -1,49 +1,29 @@
-//! Parked calls, which wait for an answer of a modern client. The client holds a signed
-//! `requestState` that identifies its call. It is valid once, for one principal, one request and a
-//! limited time.
+//! Parked calls, which wait for an answer of a modern client. The client holds a sealed
+//! `requestState` that identifies its call and the replica that holds it. It is valid once, for one
+//! principal, one request and a limited time.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use data_encoding::HEXLOWER;
-use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::{Principal, QuotaCharge};
-use toolyard_random::RandomError;
+use toolyard_hub::{Principal, QuotaCharge, ReplicaId};
+use toolyard_seal::{Purpose, SealingKeys};
 use toolyard_wire::{InboundRequest, RawJson, RpcError, code};
 
 use super::active_call::{McpCall, method};
 use super::params;
 use super::response::ensure_modern_fields;
 
-/// The key that signs the request states of parked calls. It lives as long as the process, as the
-/// calls do.
-#[derive(Clone)]
-pub(crate) struct ParkingKey([u8; 32]);
-
-impl ParkingKey {
-    pub(crate) fn generate() -> Result<Self, RandomError> {
-        toolyard_random::bytes().map(Self)
-    }
-}
-
-impl std::fmt::Debug for ParkingKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ParkingKey")
-    }
-}
-
 /// All parked calls.
 pub(super) struct ParkedCalls {
     parked: Mutex<HashMap<String, ParkedCall>>,
-    key: ParkingKey,
+    keys: SealingKeys,
     most: usize,
     time: Duration,
 }
@@ -62,15 +42,42 @@ struct RequestState {
     c: String,
     /// Expiry in seconds since 1970.
     x: u64,
-    /// Principal.
+    /// Digest of the principal.
     p: String,
     /// Digest of the request.
     r: String,
+    /// The replica that holds the call, in a yard with several.
+    h: Option<String>,
+}
+
+/// Returns the replica that holds the call of a request state. Whether the state is valid is checked
+/// there.
+pub(crate) fn parked_at(keys: &SealingKeys, state: &str) -> Option<ReplicaId> {
+    Some(ReplicaId::new(&RequestState::open(keys, state)?.h?))
+}
+
+impl RequestState {
+    fn open(keys: &SealingKeys, text: &str) -> Option<Self> {
+        serde_json::from_slice(&keys.open(Purpose::RequestState, text)?).ok()
+    }
+}
+
+/// The request that a parked call belongs to.
+pub(super) struct ParkedRequest<'a> {
+    pub(super) principal: &'a Principal,
+    pub(super) digest: String,
+    /// The replica that holds the call.
+    pub(super) home: Option<ReplicaId>,
 }
 
 impl ParkedCalls {
-    pub(super) fn new(most: usize, time: Duration, key: ParkingKey) -> Self {
-        Self { parked: Mutex::default(), key, most, time }
+    pub(super) fn new(most: usize, time: Duration, keys: SealingKeys) -> Self {
+        Self { parked: Mutex::default(), keys, most, time }
+    }
+
+    /// Returns the number of parked calls.
+    pub(super) fn len(&self) -> usize {
+        self.parked.lock().len()
     }
 
     /// Parks a call and returns its questions for the client.
@@ -78,8 +85,7 @@ impl ParkedCalls {
         &self,
         run: McpCall,
         charge: QuotaCharge,
-        principal: &Principal,
-        request: String,
+        request: ParkedRequest<'_>,
         info: &RawValue,
     ) -> Result<RawJson, RpcError> {
         let mut requests = Object::default();
@@ -87,14 +93,17 @@ impl ParkedCalls {
             let request = serde_json::json!({"method": method(question.kind), "params": question.params});
             requests.set(&question.key, to_raw(&request));
         }
-        let id = toolyard_random::hex_id()
-            .map_err(|error| RpcError::new(code::INTERNAL, format!("the call cannot be parked: {error}")))?;
+        let failed = |error| RpcError::new(code::INTERNAL, format!("the call cannot be parked: {error}"));
+        let id = toolyard_random::hex_id().map_err(failed)?;
         let state = RequestState {
             c: id.clone(),
             x: unix_time() + self.time.as_secs(),
-            p: principal.id().to_owned(),
-            r: request,
+            p: HEXLOWER.encode(&Sha256::digest(request.principal.id())),
+            r: request.digest,
+            h: request.home.map(|home| home.as_str().to_owned()),
         };
+        let content = serde_json::to_vec(&state).unwrap_or_default();
+        let sealed = self.keys.seal(Purpose::RequestState, &content).map_err(failed)?;
         {
             let mut parked = self.parked.lock();
             let now = Instant::now();
@@ -110,11 +119,11 @@ impl ParkedCalls {
         let mut result = Object::default();
         result.set("resultType", to_raw("input_required"));
         result.set("inputRequests", requests.to_raw());
-        result.set("requestState", to_raw(&self.sign(&state)));
+        result.set("requestState", to_raw(&sealed));
         Ok(ensure_modern_fields(info, result.to_raw()))
     }
 
-    /// Returns the parked call of a request state. The state must be signed by this server and
+    /// Returns the parked call of a request state. The state must be sealed by this server and
     /// belong to this principal and request.
     pub(super) fn take(
         &self,
@@ -123,8 +132,9 @@ impl ParkedCalls {
         request: &str,
     ) -> Result<McpCall, RpcError> {
         let invalid = |reason: &str| RpcError::invalid_params(format!("requestState {reason}"));
-        let state = self.verify(state).ok_or_else(|| invalid("was not issued by this server"))?;
-        if state.p != principal.id() || state.r != request {
+        let state = RequestState::open(&self.keys, state);
+        let state = state.ok_or_else(|| invalid("was not issued by this server"))?;
+        if state.p != HEXLOWER.encode(&Sha256::digest(principal.id())) || state.r != request {
             return Err(invalid("belongs to a different request"));
         }
         let expired =
@@ -145,27 +155,6 @@ impl ParkedCalls {
     /// Cancels all calls.
     pub(super) fn clear(&self) {
         self.parked.lock().clear();
-    }
-
-    fn sign(&self, state: &RequestState) -> String {
-        let payload = to_raw(state);
-        let signature = self.mac(payload.get()).map(|mac| mac.finalize().into_bytes());
-        let signature = signature.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)).unwrap_or_default();
-        format!("{}.{signature}", URL_SAFE_NO_PAD.encode(payload.get()))
-    }
-
-    fn verify(&self, state: &str) -> Option<RequestState> {
-        let (payload, signature) = state.split_once('.')?;
-        let payload = String::from_utf8(URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
-        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        self.mac(&payload)?.verify_slice(&signature).ok()?;
-        serde_json::from_str(&payload).ok()
-    }
-
-    fn mac(&self, payload: &str) -> Option<Hmac<Sha256>> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key.0).ok()?;
-        mac.update(payload.as_bytes());
-        Some(mac)
     }
 }
 
@@ -206,8 +195,9 @@ mod tests {
     use toolyard_hub::json::from_text;
     use toolyard_hub::{Outcome, Principal};
     use toolyard_random::{RandomError, SimulatedOutage};
+    use toolyard_seal::SealingKeys;
 
-    use super::{McpCall, ParkedCalls, ParkingKey};
+    use super::{McpCall, ParkedCalls, ParkedRequest};
     use crate::mcp::active_call::McpCallTask;
 
     fn run() -> McpCall {
@@ -217,18 +207,19 @@ mod tests {
 
     #[tokio::test]
     async fn without_random_numbers_no_call_is_parked_and_no_key_is_generated() {
-        let parking = ParkedCalls::new(4, Duration::from_secs(60), ParkingKey::generate().unwrap());
+        let parking = ParkedCalls::new(4, Duration::from_secs(60), SealingKeys::generate().unwrap());
         let info = from_text(r#"{"name":"t"}"#.to_owned());
         let yard = toolyard_hub::Yard::with_sources([]);
         let owner = Principal::owner();
         let park = || {
             let charge = yard.charge(&owner, toolyard_hub::Quota::Parked, 1).unwrap();
-            parking.park(run(), charge, &owner, "request".to_owned(), &info)
+            let request = ParkedRequest { principal: &owner, digest: "request".to_owned(), home: None };
+            parking.park(run(), charge, request, &info)
         };
         let outage = SimulatedOutage::begin();
         let refused = park().unwrap_err();
         assert_eq!(refused.message, format!("the call cannot be parked: {RandomError}"));
-        assert_eq!(ParkingKey::generate().err(), Some(RandomError));
+        assert_eq!(SealingKeys::generate().err(), Some(RandomError));
         drop(outage);
         park().unwrap();
     }

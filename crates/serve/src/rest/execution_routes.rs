@@ -30,10 +30,16 @@ pub(super) async fn list(
     RestCaller(principal): RestCaller,
     request: Request,
 ) -> Result<Response<Body>, RestError> {
-    let mut query = Query::read(request.uri().query());
+    let (head, _) = request.into_parts();
+    let mut query = Query::read(head.uri.query());
     let filter = ExecutionFilter::read(&mut query);
     query.finish()?;
-    rest.admit_list(&principal).await?;
+    let router = rest.settings.replicas.as_ref();
+    let is_forwarded = router.is_some_and(|router| router.was_forwarded(&head.headers));
+    // The replica that merges the lists has already counted the request.
+    if !is_forwarded {
+        rest.admit_list(&principal).await?;
+    }
     let all = rest.executions.all();
     let over = all.iter().filter(|execution| execution.outcome().is_some());
     let over: Vec<_> = over.map(|execution| execution.info.call).collect();
@@ -46,12 +52,19 @@ pub(super) async fn list(
         .map(|execution| (history::cursor(execution), describe(execution, &principal).to_raw()))
         .chain(past.iter().map(|call| (call.cursor(), history::describe(call, &principal))))
         .collect();
+    rest.add_other_executions(&head, &mut listed).await;
     listed.sort_by_key(|(cursor, _)| std::cmp::Reverse(*cursor));
     let more = listed.len() > filter.limit;
     listed.truncate(filter.limit);
     let next = listed.last().filter(|_| more).map(|(last, _)| format!(r#","nextCursor":"{last}""#));
-    let (shown, next) = (list_of(listed.into_iter().map(|(_, shown)| shown)), next.unwrap_or_default());
-    Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}{next}}}"#)))
+    let mut more = next.unwrap_or_default();
+    if is_forwarded {
+        // The replica that merges the lists needs the position of each execution.
+        let cursors: Vec<String> = listed.iter().map(|(cursor, _)| cursor.to_string()).collect();
+        more.push_str(&format!(r#","cursors":{}"#, to_raw(&cursors)));
+    }
+    let shown = list_of(listed.into_iter().map(|(_, shown)| shown));
+    Ok(json(StatusCode::OK, format!(r#"{{"executions":{shown}{more}}}"#)))
 }
 
 pub(super) async fn show(
@@ -60,13 +73,17 @@ pub(super) async fn show(
     PathName(id): PathName,
     request: Request,
 ) -> Result<Response<Body>, RestError> {
-    let mut query = Query::read(request.uri().query());
+    let (head, _) = request.into_parts();
+    let mut query = Query::read(head.uri.query());
     let content =
         query.take_keyword("content", &[("full", ContentDetail::Full), ("result", ContentDetail::Result)]);
     query.finish()?;
     let visibility = rest.yard.visibility(&principal);
     let found = rest.executions.find(&id).filter(|execution| visibility.sees_call(&recorded_call(execution)));
     let Some(execution) = found else {
+        if let Some(response) = rest.ask_other_replicas(&head).await {
+            return Ok(response);
+        }
         let call = history::find(&rest, &id, &visibility).await?.ok_or_else(not_found)?;
         return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
     };
@@ -80,7 +97,8 @@ pub(super) async fn cancel(
     PathName(id): PathName,
     request: Request,
 ) -> Result<Response<Body>, RestError> {
-    Query::read(request.uri().query()).finish()?;
+    let (head, _) = request.into_parts();
+    Query::read(head.uri.query()).finish()?;
     let visibility = rest.yard.visibility(&principal);
     let found = rest.executions.find(&id);
     let execution = match found {
@@ -89,8 +107,11 @@ pub(super) async fn cancel(
             let message = missing_message("canceling another caller's execution", MANAGE);
             return Err(RestError::from_kind(ErrorKind::Forbidden, message));
         }
-        // Executions that are only in the history have finished, so there is nothing to cancel.
         _ => {
+            if let Some(response) = rest.ask_other_replicas(&head).await {
+                return Ok(response);
+            }
+            // Executions that are only in the history have finished, so there is nothing to cancel.
             let call = history::find(&rest, &id, &visibility).await?.ok_or_else(not_found)?;
             return Ok(json(StatusCode::OK, history::describe(&call, &principal).get().to_owned()));
         }

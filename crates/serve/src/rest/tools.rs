@@ -65,7 +65,7 @@ pub(super) async fn list(
         if !all.by_ref().any(|shown| shown.tool.full_name.as_str() == after) {
             let failure = RestError::invalid_at(
                 "cursor",
-                "the list has changed since this cursor was issued",
+                "is no longer valid, because the list has changed; request it again without a cursor",
                 Value::Null,
             );
             return Err(RestError { status: StatusCode::CONFLICT, ..failure });

@@ -285,7 +285,7 @@ async fn a_question_of_a_call_whose_client_cannot_answer_does_not_reach_another_
     let of_ada = server.call(&Person::new("ada"), "wait", &json!({"every_ms": 60_000}));
     let answers = server.call(&eve, "elicit", &json!({})).result().await;
     let message = answers["elicit"]["message"].as_str().unwrap();
-    assert!(message.contains("does not say which one it is for"), "{message}");
+    assert!(message.contains("does not say which call it is for"), "{message}");
     let (ended, was_asked) = of_ada.outcome().await;
     assert!(!was_asked);
     assert!(ended.unwrap_err().suggestion().unwrap().contains("repeat the call"));

@@ -414,7 +414,7 @@ impl Renewal {
         let refreshed = tokio::time::timeout(REFRESH, refresh(&resource, &previous)).await;
         let refreshed = refreshed.map_err(|_| {
             AuthError::Token(format!(
-                "no response of the authorization server within {} s",
+                "no response from the authorization server within {} s",
                 REFRESH.as_secs()
             ))
         })?;

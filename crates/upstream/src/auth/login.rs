@@ -149,7 +149,7 @@ impl LoginFlow<'_> {
             let registered = server.manager.register_client(NAME, &redirect, scopes).await;
             let registered = registered.map_err(|error| match server.source {
                 DiscoverySource::Announced => AuthError::Client(summarize_error(&error)),
-                DiscoverySource::Guessed => AuthError::Discovery("none was found".to_owned()),
+                DiscoverySource::Guessed => AuthError::Discovery("the MCP server announces none".to_owned()),
             })?;
             KnownClient { issuer, id: registered.client_id, secret: registered.client_secret, redirect }
         };

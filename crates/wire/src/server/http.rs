@@ -5,6 +5,7 @@ mod charged_response;
 mod legacy;
 mod modern;
 pub(crate) mod stream;
+pub(crate) mod stream_log;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,12 +131,19 @@ impl<S: Service> Endpoint<S> {
         request: HttpRequest<Body>,
     ) -> HttpResponse<Body> {
         let (parts, body) = request.into_parts();
-        match parts.method {
+        let bytes = match parts.method {
             Method::POST => match self.read_body(&parts.headers, body).await {
-                Ok(bytes) => self.post(caller, parts.headers, &bytes).await,
-                Err(refused) => refused,
+                Ok(bytes) => bytes,
+                Err(refused) => return refused,
             },
-            Method::GET => self.listen(&caller, &parts.headers),
+            _ => bytes::Bytes::new(),
+        };
+        if let Some(response) = self.service.forward(&caller, &self.registry, &parts, &bytes).await {
+            return response;
+        }
+        match parts.method {
+            Method::POST => self.post(caller, parts.headers, &bytes).await,
+            Method::GET => self.listen(&caller, &parts.headers).await,
             Method::DELETE => self.delete(&caller, &parts.headers),
             _ => method_not_allowed(),
         }

@@ -54,7 +54,8 @@ pub(crate) fn initialize_result(version: Version, about: &ServerDescription) -> 
 
 /// The requests of a legacy client that the transport responds to. All other methods go to the
 /// service.
-pub const LEGACY_METHODS: [&str; 3] = ["initialize", "ping", "logging/setLevel"];
+pub const LEGACY_METHODS: [&str; 3] = ["initialize", "ping", SET_LEVEL];
+pub(crate) const SET_LEVEL: &str = "logging/setLevel";
 
 /// Responds to requests that the transport handles. `None` means that the service must respond.
 pub(crate) fn answer_in_transport(
@@ -64,7 +65,7 @@ pub(crate) fn answer_in_transport(
     let method = request.method.as_str();
     LEGACY_METHODS.contains(&method).then(|| match method {
         "ping" => Ok(empty_result()),
-        "logging/setLevel" => set_level(session, request.params.as_deref()),
+        SET_LEVEL => set_level(session, request.params.as_deref()),
         _ => Err(RpcError::invalid_request("the session is already initialized")),
     })
 }

@@ -21,10 +21,37 @@ use crate::version::Version;
 /// What the service holds for a subscription. Dropping it releases the subscription.
 pub type SubscriptionGuard = Box<dyn Any + Send>;
 
+/// The identity of a session.
+#[derive(Debug, Clone)]
+pub struct SessionId {
+    /// What the client sends with every request.
+    pub header: String,
+    /// What people see, if it is not the same.
+    pub label: Option<String>,
+}
+
+impl SessionId {
+    /// An ID that people may see.
+    pub fn plain(header: String) -> Self {
+        Self { header, label: None }
+    }
+}
+
+/// A session that another process opened.
+#[derive(Debug)]
+pub struct RestoredSession {
+    pub label: String,
+    pub version: Version,
+    pub client: ClientProfile,
+    pub log_level: Option<String>,
+    /// By URI.
+    pub subscriptions: HashMap<String, SubscriptionGuard>,
+}
+
 /// A session that a legacy client opened with `initialize`.
 #[derive(Debug)]
 pub struct Session {
-    id: String,
+    id: SessionId,
     version: Version,
     client: ClientProfile,
     pub(crate) pending_requests: Arc<PendingClientRequests>,
@@ -53,7 +80,7 @@ struct State {
 
 impl Session {
     pub(crate) fn new(
-        id: String,
+        id: SessionId,
         version: Version,
         client: ClientProfile,
         standing: StandingChannel,
@@ -83,7 +110,12 @@ impl Session {
     }
 
     pub fn id(&self) -> &str {
-        &self.id
+        &self.id.header
+    }
+
+    /// Returns the ID for logs and lists, which cannot be used to access the session.
+    pub fn label(&self) -> &str {
+        self.id.label.as_deref().unwrap_or(&self.id.header)
     }
 
     /// Returns a token that is canceled when the session closes.
@@ -106,6 +138,24 @@ impl Session {
 
     pub(crate) fn set_log_level(&self, level: String) {
         self.lock().log_level = Some(level);
+    }
+
+    pub(crate) fn with_state(
+        self,
+        log_level: Option<String>,
+        subscriptions: HashMap<String, SubscriptionGuard>,
+    ) -> Self {
+        {
+            let mut state = self.lock();
+            state.log_level = log_level;
+            state.subscriptions = subscriptions;
+        }
+        self
+    }
+
+    /// Returns the URIs of all subscriptions.
+    pub fn subscribed_uris(&self) -> Vec<String> {
+        self.lock().subscriptions.keys().cloned().collect()
     }
 
     /// Holds a subscription for the client until it unsubscribes or the session closes. Replaces an
@@ -173,6 +223,10 @@ impl Session {
 
     pub(crate) fn touch(&self) {
         self.lock().last_used = Instant::now();
+    }
+
+    fn is_busy(&self) -> bool {
+        !self.lock().in_flight.is_empty()
     }
 
     /// Returns when the session was last used, or `None` while it is in use.
@@ -250,6 +304,30 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
         true
     }
 
+    /// Adds a session that another process opened, unless a concurrent request has already done so.
+    pub(crate) fn add_restored(&self, caller: C, session: Arc<Session>) -> Option<Arc<Session>> {
+        if let Some(known) = self.get(session.id(), &caller) {
+            session.close();
+            return Some(known);
+        }
+        self.add(caller, Arc::clone(&session)).then_some(session)
+    }
+
+    /// Closes the session with this ID unless it has a request in progress. Returns false if it
+    /// has.
+    pub fn close_unless_busy(&self, id: &str) -> bool {
+        let mut sessions = self.lock();
+        if sessions.get(id).is_some_and(|(_, session)| session.is_busy()) {
+            return false;
+        }
+        let closed = sessions.remove(id);
+        drop(sessions);
+        if let Some((_, session)) = closed {
+            session.close();
+        }
+        true
+    }
+
     /// Closes the session of this caller that has been idle longest. Returns false if none is idle.
     pub(crate) fn close_idlest(&self, caller: &C) -> bool {
         close_idlest_session(&mut self.lock(), caller)
@@ -313,14 +391,20 @@ mod tests {
 
     use tokio::sync::mpsc;
 
-    use super::{ResumableStreams, Session, SessionRegistry, StandingChannel};
+    use super::{ResumableStreams, Session, SessionId, SessionRegistry, StandingChannel};
     use crate::meta::ClientProfile;
     use crate::version::Version;
 
     fn session(id: usize) -> Arc<Session> {
         let standing = StandingChannel::Stdio(mpsc::channel(1).0);
         let (client, streams) = (ClientProfile::default(), ResumableStreams::default());
-        Arc::new(Session::new(id.to_string(), Version::V2025_06_18, client, standing, streams))
+        Arc::new(Session::new(
+            SessionId::plain(id.to_string()),
+            Version::V2025_06_18,
+            client,
+            standing,
+            streams,
+        ))
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::legacy::{
     answer_in_transport, build_legacy_request, cancelled_request, empty_result, initialize_result,
     read_initialize,
 };
-use super::session::{Session, SessionRegistry, StandingChannel};
+use super::session::{Session, SessionId, SessionRegistry, StandingChannel};
 use super::{RequestTransport, RpcResult, Service, build_modern_request};
 use crate::message::{
     InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, parse, write_error, write_outcome,
@@ -278,7 +278,7 @@ impl<S: Service> Connection<S> {
         let about = self.service.describe(&self.caller, version);
         let standing = StandingChannel::Stdio(self.out.clone());
         let session = Arc::new(Session::new(
-            "stdio".to_owned(),
+            SessionId::plain("stdio".to_owned()),
             version,
             client,
             standing,

@@ -77,8 +77,9 @@ async fn a_call_that_times_out_is_canceled_at_its_source() {
     request.deadline = Deadline::after(3 * SECOND);
     let began = Instant::now();
     let error = yard(&[&source]).call(request).await.unwrap_err();
-    let advice = Some("increase the timeout, or request less data");
-    assert_eq!(parts(&error), (ErrorKind::TimedOut, "`mcp__s__hang` did not answer in time", advice));
+    let message = "`mcp__s__hang` did not answer within the time limit of the call";
+    let advice = "increase the timeout of the call or `limits.call_seconds`, or request less data";
+    assert_eq!(parts(&error), (ErrorKind::TimedOut, message, Some(advice)));
     assert_eq!(began.elapsed(), 3 * SECOND);
     assert!(given.recv().await.unwrap().is_cancelled());
 }

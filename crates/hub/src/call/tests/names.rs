@@ -89,8 +89,8 @@ async fn a_source_that_has_not_listed_its_entries_is_reported_with_its_state() {
     stranger.principal = Principal::new("ada", Permissions::All).with_allow_list(allowed);
     assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     for (state, suggestion) in [
-        (SourceState::Starting, "try again later"),
-        (SourceState::Retrying, "try again later"),
+        (SourceState::Starting, "repeat the call in a few seconds"),
+        (SourceState::Retrying, "repeat the call later; Toolyard reconnects to the server automatically"),
         (SourceState::Disabled, "enable it in the configuration"),
     ] {
         down.set_status(SourceStatus::new(state, false));

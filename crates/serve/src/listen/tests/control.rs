@@ -107,7 +107,7 @@ async fn answers_of_the_control_socket_count_among_the_bytes_of_their_principal(
     let refused = ask(&mut ada, &tools).await;
     assert_eq!(refused["error"]["code"], "EXECUTION_ERROR");
     let message = refused["error"]["message"].as_str().unwrap();
-    assert!(message.contains("limit of 150000 response bytes in flight"), "{message}");
+    assert!(message.contains("limit of 150000 bytes"), "{message}");
     assert_eq!(ask(&mut bob, &tools).await["response"]["count"], 1);
     drop(unread);
     for id in 2..5 {

@@ -46,7 +46,7 @@ impl Source for Patient {
     }
 }
 
-fn patient(limits: YardLimits) -> Arc<Yard> {
+pub(super) fn patient(limits: YardLimits) -> Arc<Yard> {
     let tool = |name: &str| ToolOffer {
         definition: to_raw(&json!({"name": name, "inputSchema": {"type": "object"}})),
         permissions: Vec::new(),
@@ -63,7 +63,7 @@ fn patient(limits: YardLimits) -> Arc<Yard> {
 const MODERN: &str = "2026-07-28";
 
 /// Returns a request of a modern client and its headers.
-fn modern(method: &str, mut params: Value) -> (String, Value) {
+pub(super) fn modern(method: &str, mut params: Value) -> (String, Value) {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
@@ -86,7 +86,7 @@ async fn calls_that_wait_for_the_client_are_counted_for_each_principal() {
     let parked = ask(BEARER, json!({})).await;
     assert_eq!(parked["result"]["resultType"], "input_required", "{parked}");
     let refused = ask(BEARER, json!({})).await.to_string();
-    assert!(refused.contains("limit of 1 calls that wait for an answer"), "{refused}");
+    assert!(refused.contains("limit of 1 calls that wait for the client"), "{refused}");
     let other = ask(OTHER, json!({})).await;
     assert_eq!(other["result"]["resultType"], "input_required", "{other}");
     // After an answer, another call can be parked.
@@ -100,7 +100,7 @@ async fn calls_that_wait_for_the_client_are_counted_for_each_principal() {
 }
 
 /// Sends a request whose response is an event stream, and waits for the first event.
-async fn stream(server: &Listening, path: &str, more: &str, message: &Value) -> TcpStream {
+pub(super) async fn stream(server: &Listening, path: &str, more: &str, message: &Value) -> TcpStream {
     let mut stream = server.connect().await;
     let body = message.to_string();
     let length = body.len();
@@ -123,7 +123,7 @@ async fn stream(server: &Listening, path: &str, more: &str, message: &Value) -> 
 
 /// Returns whether the stream ends, which is when the last chunk of the body arrives. Keep-alive
 /// comments do not count.
-async fn ends(mut stream: TcpStream) -> bool {
+pub(super) async fn ends(mut stream: TcpStream) -> bool {
     let mut rest = Vec::new();
     let ending = async {
         while !rest.ends_with(b"0\r\n\r\n") {

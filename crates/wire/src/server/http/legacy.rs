@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Response as HttpResponse, StatusCode, header}
 use tokio_util::sync::CancellationToken;
 
 use super::charged_response::{ChargedBytes, ChargedResponse, charged_body};
-use super::stream::{KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
+use super::stream::{ForeignStream, KEEP_ALIVE, ResumableStream, ResumableStreams, StandingStreams};
 use super::{
     AcceptHeader, Endpoint, empty_response, error_response, event_stream_response, json_response,
     method_not_allowed, response_with_body,
@@ -18,12 +18,14 @@ use super::{
 use super::{RunningRequest, RunningRequestEvent};
 use crate::header as mirrored;
 use crate::message::{InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, write_error, write_outcome};
+use crate::meta::ClientProfile;
 use crate::rpc_error::RpcError;
 use crate::server::client_channel::OutgoingFrame;
 use crate::server::legacy::{
-    answer_in_transport, build_legacy_request, cancelled_request, initialize_result, read_initialize,
+    SET_LEVEL, answer_in_transport, build_legacy_request, cancelled_request, initialize_result,
+    read_initialize,
 };
-use crate::server::session::{InFlightRequest, Session, StandingChannel};
+use crate::server::session::{InFlightRequest, RestoredSession, Session, SessionId, StandingChannel};
 use crate::server::{RequestTransport, ResponseFuture, RpcResult, Service};
 use crate::version::{Era, Version};
 
@@ -31,6 +33,7 @@ use crate::version::{Era, Version};
 const RETRY: Duration = Duration::from_millis(1_000);
 /// The maximum number of messages in a batch.
 const MOST_IN_BATCH: usize = 1_000;
+const ALL_SESSIONS_IN_USE: &str = "the server has reached its limit of sessions, and all are in use";
 
 impl<S: Service> Endpoint<S> {
     pub(super) async fn answer_legacy(
@@ -64,6 +67,7 @@ impl<S: Service> Endpoint<S> {
         };
         let mut calls = Vec::new();
         let mut done = Vec::new();
+        let mut changes_level = false;
         for message in messages {
             match message {
                 Ok(RpcMessage::Notification(notification)) => {
@@ -73,6 +77,7 @@ impl<S: Service> Endpoint<S> {
                 }
                 Ok(RpcMessage::Response(response)) => session.pending_requests.complete(response),
                 Ok(RpcMessage::Request(request)) => {
+                    changes_level |= request.method == SET_LEVEL;
                     match self.start_legacy_call(&session, &caller, &headers, request) {
                         CallStart::Running(call) => calls.push(call),
                         CallStart::Answered(text) => done.push(text.into()),
@@ -80,6 +85,9 @@ impl<S: Service> Endpoint<S> {
                 }
                 Err(InvalidMessage { id, error }) => done.push(write_error(id.as_ref(), &error).into()),
             }
+        }
+        if changes_level {
+            self.service.session_changed(&session).await;
         }
         if calls.is_empty() && done.is_empty() {
             return empty_response(StatusCode::ACCEPTED);
@@ -93,31 +101,20 @@ impl<S: Service> Endpoint<S> {
             Err(error) => return json_response(StatusCode::OK, write_error(Some(&request.id), &error)),
         };
         let about = self.service.describe(&caller, version);
-        let session_id = match toolyard_random::hex_id() {
+        let session_id = match self.service.create_session_id(&caller, version, &client) {
             Ok(id) => id,
             // A predictable session ID would let others use the session.
             Err(error) => return session_unavailable(&request.id, &error.to_string()),
         };
-        // A concurrent request of the same caller may take the slot that was freed for this one.
-        let charge = loop {
-            match self.service.charge_session(&caller) {
-                Err(_) if self.registry.close_idlest(&caller) => {}
-                charged => break charged,
-            }
-        };
-        let charge = match charge {
-            Ok(charge) => charge,
+        let id = HeaderValue::from_str(&session_id.header);
+        let log = self.service.stream_log(&session_id);
+        let streams = ResumableStreams::new(self.settings.retention.clone()).with_log(log);
+        let session = match self.new_session(&caller, session_id, version, client, streams) {
+            Ok(session) => session,
             Err(error) => return session_unavailable(&request.id, &error.message),
         };
-        let streams = ResumableStreams::new(self.settings.retention.clone());
-        let standing = StandingChannel::Streams(StandingStreams::new(&streams));
-        let session = Session::new(session_id, version, client, standing, streams).with_charge(charge);
-        let id = HeaderValue::from_str(session.id());
         if !self.registry.add(caller, Arc::new(session)) {
-            return session_unavailable(
-                &request.id,
-                "the server has reached its limit of sessions, and all are in use",
-            );
+            return session_unavailable(&request.id, ALL_SESSIONS_IN_USE);
         }
         let answer = Ok(initialize_result(version, &about));
         let mut response = json_response(StatusCode::OK, write_outcome(&request.id, &answer));
@@ -125,6 +122,38 @@ impl<S: Service> Endpoint<S> {
             response.headers_mut().insert(mirrored::SESSION, id);
         }
         response
+    }
+
+    /// Creates a session. A caller that may not have another one loses its idlest.
+    fn new_session(
+        &self,
+        caller: &S::Caller,
+        id: SessionId,
+        version: Version,
+        client: ClientProfile,
+        streams: ResumableStreams,
+    ) -> Result<Session, RpcError> {
+        // A concurrent request of the same caller may take the slot that was freed for this one.
+        let charge = loop {
+            match self.service.charge_session(caller) {
+                Err(_) if self.registry.close_idlest(caller) => {}
+                charged => break charged?,
+            }
+        };
+        let standing = StandingChannel::Streams(StandingStreams::new(&streams));
+        Ok(Session::new(id, version, client, standing, streams).with_charge(charge))
+    }
+
+    /// Opens a session of another process, if it may continue here.
+    fn restore_session(&self, caller: &S::Caller, id: &str) -> Option<Arc<Session>> {
+        let RestoredSession { label, version, client, log_level, subscriptions } =
+            self.service.restore_session(caller, id)?;
+        let id = SessionId { header: id.to_owned(), label: Some(label) };
+        let log = self.service.stream_log(&id);
+        let streams = ResumableStreams::restored(self.settings.retention.clone()).ok()?.with_log(log);
+        let session = self.new_session(caller, id, version, client, streams).ok()?;
+        let session = session.with_state(log_level, subscriptions);
+        self.registry.add_restored(caller.clone(), Arc::new(session))
     }
 
     /// Returns the session that the headers name, if it belongs to the caller.
@@ -139,7 +168,8 @@ impl<S: Service> Endpoint<S> {
         if version.is_some_and(|version| version.is_none_or(|version| version.era() != Era::Legacy)) {
             return Err(wrong(StatusCode::BAD_REQUEST, "sessions do not support this protocol version"));
         }
-        let session = id.to_str().ok().and_then(|id| self.registry.get(id, caller));
+        let open = |id| self.registry.get(id, caller).or_else(|| self.restore_session(caller, id));
+        let session = id.to_str().ok().and_then(open);
         session.ok_or_else(|| wrong(StatusCode::NOT_FOUND, "session not found; send `initialize` again"))
     }
 
@@ -213,7 +243,7 @@ impl<S: Service> Endpoint<S> {
                 None => return empty_response(StatusCode::ACCEPTED),
             }
         }
-        let stream = session.streams.open();
+        let stream = session.streams.open_for(calls.iter().map(|call| call.id.clone()));
         let prime = session.version().primes_streams().then_some(RETRY);
         let body = stream.body(None, prime);
         let (endpoint, caller) = (Arc::clone(self), caller.clone());
@@ -225,7 +255,7 @@ impl<S: Service> Endpoint<S> {
     }
 
     /// Handles GET: opens the standing stream, or resumes a stream after the last received event.
-    pub(super) fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
+    pub(super) async fn listen(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
         let modern =
             headers.get(mirrored::VERSION).and_then(|value| value.to_str().ok()).and_then(Version::parse);
         if modern.is_some_and(|version| version.era() == Era::Modern) {
@@ -245,18 +275,23 @@ impl<S: Service> Endpoint<S> {
         if self.closing.is_cancelled() {
             return empty_response(StatusCode::SERVICE_UNAVAILABLE);
         }
-        let Some(last) = headers.get("last-event-id") else {
-            return event_stream_response(standing.open(&session.streams).body(None, prime));
-        };
-        let found = last.to_str().ok().and_then(|last| session.streams.find(last));
-        match found {
-            Some((stream, event)) => event_stream_response(stream.body(Some(event), None)),
-            None => {
-                let error =
-                    RpcError::invalid_request("the stream of this `last-event-id` is no longer available");
-                error_response(StatusCode::BAD_REQUEST, None, &error)
-            }
+        let open_standing = || event_stream_response(standing.open(&session.streams).body(None, prime));
+        let Some(last) = headers.get("last-event-id") else { return open_standing() };
+        let last = last.to_str().unwrap_or_default();
+        if let Some((stream, event)) = session.streams.find(last) {
+            return event_stream_response(stream.body(Some(event), None));
         }
+        match session.streams.find_elsewhere(last) {
+            Some(ForeignStream::Standing) => return open_standing(),
+            Some(ForeignStream::Call { number, event }) => {
+                if let Some(stream) = self.service.logged_stream(&session, number).await {
+                    return event_stream_response(Body::from(stream.replay(number, event)));
+                }
+            }
+            None => {}
+        }
+        let error = RpcError::invalid_request("the stream of this `last-event-id` is no longer available");
+        error_response(StatusCode::BAD_REQUEST, None, &error)
     }
 
     pub(super) fn delete(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {

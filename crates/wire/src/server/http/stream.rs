@@ -15,7 +15,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::charged_response::{ChargedBytes, ChargedResponse};
+use super::stream_log::StreamLog;
+use crate::message::RequestId;
 use crate::server::Charge;
+use toolyard_random::RandomError;
 
 /// How many events may wait for a reader before writers have to wait.
 const MOST_UNREAD: u64 = 256;
@@ -32,6 +35,9 @@ const MOST_STREAM_BYTES: usize = 8 * 1024 * 1024;
 const MOST_STANDING: usize = 7;
 /// The maximum size of the delivered events that all sessions together retain.
 const MOST_RETAINED_BYTES: usize = 8 * 1024 * 1024;
+/// The stream numbers of a session that moves to another process start at a multiple of this. The
+/// first one is its standing stream.
+const NUMBERS_PER_PROCESS: u64 = 1_000_000;
 /// Larger events are sent from where they are stored instead of being copied into one piece.
 const LARGE_EVENT: usize = 16 * 1024;
 
@@ -64,6 +70,7 @@ impl Drop for RetentionReservation {
 #[derive(Debug)]
 pub(crate) struct ResumableStream {
     number: u64,
+    log: Option<Arc<dyn StreamLog>>,
     retention: Retention,
     inner: Mutex<Inner>,
     changed: Notify,
@@ -98,8 +105,17 @@ struct Event {
 
 impl ResumableStream {
     pub(crate) fn new(number: u64, retention: Retention) -> Arc<Self> {
+        Self::build(number, retention, None)
+    }
+
+    /// Creates a stream whose events are logged.
+    fn logged(number: u64, retention: Retention, log: Arc<dyn StreamLog>) -> Arc<Self> {
+        Self::build(number, retention, Some(log))
+    }
+
+    fn build(number: u64, retention: Retention, log: Option<Arc<dyn StreamLog>>) -> Arc<Self> {
         let inner = Inner { next: 1, unread: 1, unread_since: Some(Instant::now()), ..Inner::default() };
-        Arc::new(Self { number, retention, inner: Mutex::new(inner), changed: Notify::new() })
+        Arc::new(Self { number, log, retention, inner: Mutex::new(inner), changed: Notify::new() })
     }
 
     /// Adds a message. Waits while the reader is too far behind.
@@ -110,6 +126,9 @@ impl ResumableStream {
             {
                 let mut inner = self.lock();
                 if inner.ended || inner.next - inner.unread < MOST_UNREAD {
+                    if let Some(log) = &self.log {
+                        log.append(self.number, inner.next, &message.text);
+                    }
                     inner.add(message);
                     break;
                 }
@@ -307,6 +326,7 @@ pub(crate) struct ResumableStreams {
     next: AtomicU64,
     streams: Mutex<VecDeque<Arc<ResumableStream>>>,
     retention: Retention,
+    log: Option<Arc<dyn StreamLog>>,
 }
 
 impl ResumableStreams {
@@ -314,8 +334,48 @@ impl ResumableStreams {
         Self { retention, ..Self::default() }
     }
 
+    /// Logs the streams for the responses to requests.
+    pub(crate) fn with_log(self, log: Option<Arc<dyn StreamLog>>) -> Self {
+        Self { log, ..self }
+    }
+
+    /// The streams of a session that another process opened. Their numbers differ from those of
+    /// that process, so that no client reads on in the wrong stream.
+    pub(crate) fn restored(retention: Retention) -> Result<Self, RandomError> {
+        let random = u32::from_be_bytes(toolyard_random::bytes()?);
+        let first = (u64::from(random) + 1) * NUMBERS_PER_PROCESS;
+        Ok(Self { retention, next: AtomicU64::new(first), ..Self::default() })
+    }
+
+    /// Returns the stream of another process, and its event, that a `Last-Event-ID` names.
+    pub(crate) fn find_elsewhere(&self, last_event: &str) -> Option<ForeignStream> {
+        let (number, event) = parse_event_id(last_event)?;
+        let first = self.next.load(Ordering::Relaxed) / NUMBERS_PER_PROCESS;
+        if first == 0 || number / NUMBERS_PER_PROCESS == first {
+            return None;
+        }
+        Some(match number % NUMBERS_PER_PROCESS {
+            0 => ForeignStream::Standing,
+            _ => ForeignStream::Call { number, event },
+        })
+    }
+
+    /// Opens a stream for messages that belong to no request.
     pub(crate) fn open(&self) -> Arc<ResumableStream> {
-        let stream = ResumableStream::new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
+        self.add(ResumableStream::new)
+    }
+
+    /// Opens a stream for the responses to these requests.
+    pub(crate) fn open_for(&self, requests: impl Iterator<Item = RequestId>) -> Arc<ResumableStream> {
+        let Some(log) = &self.log else { return self.open() };
+        self.add(|number, retention| {
+            log.open(number, &requests.collect::<Vec<_>>());
+            ResumableStream::logged(number, retention, Arc::clone(log))
+        })
+    }
+
+    fn add(&self, new: impl FnOnce(u64, Retention) -> Arc<ResumableStream>) -> Arc<ResumableStream> {
+        let stream = new(self.next.fetch_add(1, Ordering::Relaxed), self.retention.clone());
         self.lock().push_back(Arc::clone(&stream));
         self.evict_ended();
         stream
@@ -342,8 +402,7 @@ impl ResumableStreams {
 
     /// Returns the stream and the event that a `Last-Event-ID` names.
     pub(crate) fn find(&self, last_event: &str) -> Option<(Arc<ResumableStream>, u64)> {
-        let (number, event) = last_event.split_once('-')?;
-        let (number, event): (u64, u64) = (number.parse().ok()?, event.parse().ok()?);
+        let (number, event) = parse_event_id(last_event)?;
         let stream = self.lock().iter().find(|stream| stream.number == number)?.clone();
         let known = event < stream.lock().next;
         known.then_some((stream, event))
@@ -352,6 +411,18 @@ impl ResumableStreams {
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<ResumableStream>>> {
         self.streams.lock()
     }
+}
+
+/// A stream that a session had in another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForeignStream {
+    Standing,
+    Call { number: u64, event: u64 },
+}
+
+fn parse_event_id(last_event: &str) -> Option<(u64, u64)> {
+    let (number, event) = last_event.split_once('-')?;
+    Some((number.parse().ok()?, event.parse().ok()?))
 }
 
 /// The streams of a session for messages that belong to no request. A client may have several. Each

@@ -1,0 +1,40 @@
+//! Handing over to the other replicas before this one stops: sessions move as soon as they are idle.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::ReplicaRouter;
+use crate::fronts::Fronts;
+
+/// The interval between two searches for idle sessions.
+const SEARCH: Duration = Duration::from_millis(50);
+
+impl ReplicaRouter {
+    /// Gives up sessions as they become idle, and waits until none are left and no call is parked,
+    /// up to `longest`. Requests are still accepted meanwhile.
+    pub(crate) async fn drain(&self, fronts: &Arc<Fronts>, longest: Duration) {
+        let until = Instant::now() + longest;
+        self.replicas.start_draining().await;
+        loop {
+            let has_successor = self.other_replica().is_some();
+            let mut left = fronts.parked_calls();
+            for sessions in fronts.sessions() {
+                for (_, session) in sessions.all() {
+                    // Without another replica, sessions stay until the end.
+                    if has_successor && sessions.close_unless_busy(session.id()) {
+                        // If the store is away, the session moves when this replica is gone.
+                        let _ = self.replicas.release_session(session.label()).await;
+                    } else if has_successor {
+                        left += 1;
+                    }
+                }
+            }
+            if left == 0 || Instant::now() >= until {
+                return;
+            }
+            tokio::time::sleep(SEARCH).await;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `GET /mcp/replicas`, and executions of the other replicas: a client may reach any of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State as Shared};
+use axum::http::request::Parts;
+use axum::http::{Response, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use toolyard_hub::permission::missing_message;
+use toolyard_hub::{ErrorKind, HistoryCursor, OBSERVE, Raw};
+
+use super::errors::RestError;
+use super::query::Query;
+use super::response::respond_json;
+use super::{RestCaller, RestFront};
+
+/// Maximum size of the list of executions of another replica.
+const LONGEST_LIST: usize = 16 * 1024 * 1024;
+
+/// Lists the replicas of the yard, or none if it runs as one process.
+pub(super) async fn list(
+    Shared(rest): Shared<Arc<RestFront>>,
+    RestCaller(principal): RestCaller,
+    request: Request,
+) -> Result<Response<Body>, RestError> {
+    Query::read(request.uri().query()).finish()?;
+    if !principal.has_permission(OBSERVE) {
+        return Err(RestError::from_kind(
+            ErrorKind::Forbidden,
+            missing_message("the list of replicas", OBSERVE),
+        ));
+    }
+    rest.admit_list(&principal).await?;
+    let Some(router) = &rest.settings.replicas else {
+        return Ok(respond_json(StatusCode::OK, &json!({"replicas": []})));
+    };
+    let replicas = router.replicas();
+    let own = replicas.own_id();
+    let described: Vec<Value> = replicas
+        .all()
+        .into_iter()
+        .map(|replica| {
+            json!({
+                "id": replica.id.as_str(),
+                "name": replica.name,
+                "url": replica.url,
+                "version": replica.version,
+                "state": replica.state.as_str(),
+                "differences": replica.differences,
+                "self": replica.id == own,
+            })
+        })
+        .collect();
+    let store = store_word(replicas.is_store_available());
+    Ok(respond_json(StatusCode::OK, &json!({"store": store, "replicas": described})))
+}
+
+/// The state of the shared store in responses.
+pub(super) fn store_word(is_available: bool) -> &'static str {
+    if is_available { "available" } else { "unavailable" }
+}
+
+impl RestFront {
+    /// Returns the response of another replica that knows what this request is about. `None` if
+    /// none does, or if another replica has forwarded the request.
+    pub(super) async fn ask_other_replicas(&self, head: &Parts) -> Option<Response<Body>> {
+        let responses = self.settings.replicas.as_ref()?.ask_all(head).await;
+        responses.into_iter().find(|response| response.status() != StatusCode::NOT_FOUND)
+    }
+
+    /// Adds the executions of the other replicas to a list of this one.
+    pub(super) async fn add_other_executions(&self, head: &Parts, listed: &mut Vec<(HistoryCursor, Raw)>) {
+        let Some(router) = &self.settings.replicas else { return };
+        // A call in the shared history may be in several lists. The first description is the one of
+        // the replica that still has its outcome.
+        let mut all: BTreeMap<HistoryCursor, Raw> = BTreeMap::new();
+        let others = router.ask_all(head).await;
+        for response in others {
+            for (cursor, execution) in read_executions(response).await.unwrap_or_default() {
+                add(&mut all, cursor, execution);
+            }
+        }
+        for (cursor, execution) in std::mem::take(listed) {
+            add(&mut all, cursor, execution);
+        }
+        listed.extend(all);
+    }
+}
+
+/// Adds an execution to a list. A description from the history gives way to one with an outcome.
+fn add(all: &mut BTreeMap<HistoryCursor, Raw>, cursor: HistoryCursor, execution: Raw) {
+    let is_past = |execution: &Raw| execution.get().contains(r#""outcomeKept":false"#);
+    if all.get(&cursor).is_none_or(is_past) {
+        all.insert(cursor, execution);
+    }
+}
+
+/// The list of executions as replicas send it to each other: with the position of each.
+#[derive(Deserialize)]
+struct ExecutionList {
+    executions: Vec<Raw>,
+    cursors: Vec<String>,
+}
+
+async fn read_executions(response: Response<Body>) -> Option<Vec<(HistoryCursor, Raw)>> {
+    let body = Limited::new(response.into_body(), LONGEST_LIST).collect().await.ok()?.to_bytes();
+    let list: ExecutionList = serde_json::from_slice(&body).ok()?;
+    let cursors = list.cursors.iter().map(|cursor| cursor.parse().ok());
+    cursors.zip(list.executions).map(|(cursor, execution)| Some((cursor?, execution))).collect()
+}
