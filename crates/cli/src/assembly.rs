@@ -15,6 +15,7 @@ use toolyard_serve::Identity;
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
 use toolyard_upstream::UpstreamContext;
 
+use crate::cluster::ClusterSharing;
 use crate::configuration::ConfigInputs;
 use crate::recording::{CallRecording, CallRecords};
 use crate::servers::{RunningServers, StartMode, tester_servers};
@@ -29,6 +30,8 @@ pub(crate) struct AssemblyOptions {
     pub(crate) tester: Option<TesterPlacement>,
     /// Whether the yard offers the tools that run programs.
     pub(crate) programs: bool,
+    /// What the yard shares with other replicas.
+    pub(crate) sharing: Option<ClusterSharing>,
     /// A minimum for the time limit of calls, regardless of the configuration.
     pub(crate) call_time: Option<Duration>,
 }
@@ -36,7 +39,8 @@ pub(crate) struct AssemblyOptions {
 impl AssemblyOptions {
     /// Only the servers.
     pub(crate) fn new(servers: StartMode) -> Self {
-        Self { servers, records: CallRecords::Audit, tester: None, programs: false, call_time: None }
+        let records = CallRecords::Audit;
+        Self { servers, records, tester: None, programs: false, sharing: None, call_time: None }
     }
 }
 
@@ -66,6 +70,7 @@ pub(crate) struct RunningYard {
     pub(crate) programs: Option<Arc<ProgramSource>>,
     hooks: Arc<HttpHooks>,
     recording: CallRecording,
+    sharing: Option<ClusterSharing>,
     /// The servers that the tester can connect to by name.
     tester_servers: TesterServers,
     followed: Option<FollowedConfig>,
@@ -98,6 +103,7 @@ impl RunningYard {
         let usual = config.limits();
         let call_time = options.call_time.unwrap_or_default().max(usual.call_time);
         let limits = YardLimits { call_time, ..usual };
+        let sharing = options.sharing;
         let known = TesterServers::default();
         let tester = options.tester.map(|placement| {
             known.store(Arc::new(tester_servers(config)));
@@ -115,7 +121,11 @@ impl RunningYard {
             Some(TesterPlacement::Exclusive) => new_yard(YardSettings::default()),
             _ => {
                 let hooks: Arc<HttpHooks> = Arc::clone(&hooks);
-                let yard = new_yard(YardSettings { hooks: vec![hooks], ..YardSettings::default() });
+                let settings = YardSettings { hooks: vec![hooks], ..YardSettings::default() };
+                let yard = new_yard(match &sharing {
+                    Some(sharing) => sharing.apply_to(settings),
+                    None => settings,
+                });
                 if config.demo {
                     yard.add(demo::source());
                 }
@@ -125,7 +135,12 @@ impl RunningYard {
         let tester = tester.map(|source| {
             let yard = match options.tester {
                 Some(TesterPlacement::OwnYard) => {
-                    new_yard(YardSettings { quotas: Arc::clone(yard.quotas()), ..YardSettings::default() })
+                    let settings =
+                        YardSettings { quotas: Arc::clone(yard.quotas()), ..YardSettings::default() };
+                    new_yard(match &sharing {
+                        Some(sharing) => sharing.apply_to_annex(settings, Tester::NAME),
+                        None => settings,
+                    })
                 }
                 _ => Arc::clone(&yard),
             };
@@ -137,7 +152,18 @@ impl RunningYard {
             yard.add(Arc::clone(programs) as Arc<dyn Source>);
         }
         let servers = RunningServers::new(Arc::clone(&yard), context, options.servers);
-        Ok(Self { yard, servers, tester, programs, hooks, recording, tester_servers: known, followed: None })
+        let tester_servers = known;
+        Ok(Self {
+            yard,
+            servers,
+            tester,
+            programs,
+            hooks,
+            recording,
+            sharing,
+            tester_servers,
+            followed: None,
+        })
     }
 
     /// Starts the servers of the configuration in parallel in the background, and applies changes
@@ -198,6 +224,9 @@ impl RunningYard {
             programs.stop().await;
         }
         self.servers.stop().await;
+        if let Some(sharing) = &self.sharing {
+            sharing.stop().await;
+        }
     }
 
     /// Reloads the configuration whenever one of its files changes or SIGHUP arrives.

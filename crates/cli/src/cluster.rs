@@ -1,5 +1,7 @@
 //! The membership of `toolyard serve` in a yard with several replicas.
 
+mod sharing;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -9,15 +11,16 @@ use tokio_util::sync::CancellationToken;
 use toolyard_cluster::{ClusterSettings, Membership, RedisStore, ReplicaRecord};
 use toolyard_config::Config;
 use toolyard_hub::Replicas;
-use toolyard_seal::SealingKeys;
 use toolyard_serve::ReplicaSettings;
 use toolyard_upstream::UpstreamContext;
+
+pub(crate) use self::sharing::ClusterSharing;
 
 /// A replica that has not joined the others yet.
 pub(crate) struct ClusterMember {
     pub(crate) membership: Arc<Membership>,
-    keys: SealingKeys,
-    advertise: Option<String>,
+    settings: ClusterSettings,
+    store: Arc<RedisStore>,
 }
 
 /// A replica that is registered with the others.
@@ -36,24 +39,26 @@ impl ClusterMember {
             config: config.digest.clone(),
             ..ReplicaRecord::default()
         };
-        let membership = Membership::new(store, own).context("cannot create the ID of this replica")?;
-        Ok(Self {
-            membership: Arc::new(membership),
-            keys: settings.keys.clone(),
-            advertise: settings.advertise.clone(),
-        })
+        let membership =
+            Membership::new(Arc::clone(&store), own).context("cannot create the ID of this replica")?;
+        Ok(Self { membership: Arc::new(membership), settings: settings.clone(), store })
+    }
+
+    /// Starts sharing limits and idempotency keys with the other replicas.
+    pub(crate) fn share(&self) -> ClusterSharing {
+        ClusterSharing::start(&self.settings, &self.store, &self.membership.own_id())
     }
 
     pub(crate) fn replica_settings(&self, upstream: &UpstreamContext) -> ReplicaSettings {
         let replicas = Arc::clone(&self.membership) as Arc<dyn Replicas>;
-        ReplicaSettings { replicas, keys: self.keys.clone(), tls: upstream.tls.clone() }
+        ReplicaSettings { replicas, keys: self.settings.keys.clone(), tls: upstream.tls.clone() }
     }
 
     /// Sets the URL at which the other replicas reach this one. Returns false if it is unknown: a
     /// process that listens on all addresses does not know its own.
     #[must_use]
     pub(crate) fn advertise(&self, listening: SocketAddr) -> bool {
-        match &self.advertise {
+        match &self.settings.advertise {
             Some(url) => self.membership.set_url(url),
             None if listening.ip().is_unspecified() => return false,
             None => self.membership.set_url(&format!("http://{listening}")),

@@ -37,14 +37,15 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let own: Vec<BearerToken> =
         entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
+    let cluster =
+        config.cluster.as_ref().map(|settings| ClusterMember::open(settings, &config)).transpose()?;
     let options = AssemblyOptions {
         records: CallRecords::AuditAndHistory,
         tester: Some(TesterPlacement::OwnYard),
         programs: config.programs.is_enabled(),
+        sharing: cluster.as_ref().map(ClusterMember::share),
         ..AssemblyOptions::new(StartMode::Shared)
     };
-    let cluster =
-        config.cluster.as_ref().map(|settings| ClusterMember::open(settings, &config)).transpose()?;
     let mut running = RunningYard::assemble(&config, options).await?;
     let yard = Arc::clone(&running.yard);
     let tokens = BearerTokenStore::default();

@@ -1,12 +1,14 @@
 //! The connection to Redis. Every command has a deadline. While Redis does not answer, commands
 //! fail immediately, except for the heartbeat, which notices when it is back.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, FromRedisValue, Pipeline, RedisError, ScriptInvocation};
+use tokio::time::Instant;
 use toolyard_hub::StoreUnavailable;
 
 /// How long a command may take. Calls wait for it, so it is short.
@@ -35,7 +37,8 @@ impl RedisStore {
         let client = Client::open(url).map_err(invalid)?;
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT_TIME))
-            .set_response_timeout(Some(COMMAND_TIME))
+            // `watch` applies the deadline.
+            .set_response_timeout(None)
             .set_number_of_retries(1);
         let connection = ConnectionManager::new_lazy_with_config(client, config).map_err(invalid)?;
         Ok(Arc::new(Self { connection, available: AtomicBool::new(true) }))
@@ -87,9 +90,16 @@ impl RedisStore {
         &self,
         command: impl Future<Output = Result<T, RedisError>>,
     ) -> Result<T, StoreUnavailable> {
-        let answer = match tokio::time::timeout(COMMAND_TIME, command).await {
-            Ok(answer) => answer.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("Redis did not answer within {} ms", COMMAND_TIME.as_millis())),
+        let mut command = pin!(command);
+        let answer = loop {
+            let sent = Instant::now();
+            match tokio::time::timeout(COMMAND_TIME, &mut command).await {
+                Ok(answer) => break answer.map_err(|error| error.to_string()),
+                // The deadline was noticed so late that this process must have been stopped. The
+                // answer may be there and not read yet.
+                Err(_) if sent.elapsed() > 2 * COMMAND_TIME => {}
+                Err(_) => break Err(format!("Redis did not answer within {} ms", COMMAND_TIME.as_millis())),
+            }
         };
         let available = answer.is_ok();
         if self.available.swap(available, Ordering::Relaxed) != available {

@@ -16,7 +16,7 @@ use self::resolve::{CallRoute, resolve};
 use self::result_validation::ResultValidator;
 use self::tracker::CallTracker;
 use crate::call_details::CallDetails;
-use crate::call_permits::CallPermits;
+use crate::call_permits::{CallPermits, PermitLoss};
 use crate::error::{ErrorKind, HubError};
 use crate::execution::ExecutionId;
 use crate::json::Raw;
@@ -24,6 +24,7 @@ use crate::outcome::Outcome;
 use crate::record::CallRecord;
 use crate::request::{CallContext, CallOrigin, CallRequest, CallTarget};
 use crate::result_check::ResultCheck;
+use crate::shared_limits::store_unavailable_error;
 use crate::source::{SourceCall, SourceTarget};
 use crate::yard::Yard;
 
@@ -105,26 +106,28 @@ impl Yard {
         let limits = self.limits();
         let admission = AdmissionControl::for_call(self, &limits, route, &record);
         deadline.shorten_to(admission.call_time());
+        let permits = admission.permits();
         // Expensive argument checks run on another thread, bounded by the deadline of the call.
         tokio::select! {
             biased;
-            admitted = admission.admit(&call.target, details) => admitted?,
+            admitted = admission.admit(&call.target, &permits, details) => admitted?,
             () = cancel.cancelled() => return Err(cancelled(&record)),
             () = deadline.passed() => return Err(timed_out(&record)),
         }
-        let (limiters, max_payload) = (admission.limiters(), admission.max_payload());
+        let max_payload = admission.max_payload();
         drop(admission);
 
         // However this future ends, everything that the source started for the call is canceled.
         let cancel_source = cancel.clone().drop_guard();
         let mut hooks = HookChain::for_call(&self.hooks, route, &call);
         let to_source = async {
-            let permits = CallPermits::acquire(limiters, record.priority).await;
             let _released_at_end = ReleaseOnDrop(permits.clone());
+            permits.ensure_held().await.map_err(|error| store_unavailable_error(&error))?;
             if deadline.remaining().is_zero() {
                 return Err(timed_out(&record));
             }
-            call.client = call.client.for_call(&record, deadline.clone(), permits, self.shared_events());
+            call.client =
+                call.client.for_call(&record, deadline.clone(), permits.clone(), self.shared_events());
             if let Some(hooks) = &mut hooks
                 && let Some(changed) = catch_panic(&record, hooks.run_before(max_payload)).await.flatten()?
                 && let SourceTarget::Tool { arguments, .. } = &mut call.target
@@ -139,6 +142,7 @@ impl Yard {
             biased;
             () = cancel.cancelled() => Err(cancelled(&record)),
             result = to_source => result,
+            loss = permits.lost() => Err(permits_lost(&record, &loss)),
             () = deadline.passed() => Err(timed_out(&record)),
         };
         drop(cancel_source);
@@ -173,6 +177,21 @@ fn timed_out(record: &CallRecord) -> HubError {
     let message = format!("`{}` did not answer within the time limit of the call", record.subject);
     HubError::new(ErrorKind::TimedOut, message)
         .with_suggestion("increase the timeout of the call or `limits.call_seconds`, or request less data")
+}
+
+/// The call was running, so it may have had an effect.
+fn permits_lost(record: &CallRecord, loss: &PermitLoss) -> HubError {
+    match loss {
+        PermitLoss::Expired => {
+            let message = format!(
+                "`{}` was canceled because its permit expired: this replica did not reach the shared store in time",
+                record.subject
+            );
+            HubError::new(ErrorKind::ConnectionLost, message)
+                .with_suggestion("find out whether the call had an effect before you repeat it")
+        }
+        PermitLoss::Unavailable(error) => store_unavailable_error(error).with_kind(ErrorKind::ConnectionLost),
+    }
 }
 
 /// Runs `work` and converts a panic of a source or hook into an error of this call.

@@ -15,6 +15,15 @@ pub struct CallDetails {
 }
 
 impl CallDetails {
+    /// The details of a finished call, as far as they are stored.
+    pub fn with_result_violations(violations: Vec<String>) -> Self {
+        let details = Self::default();
+        if !violations.is_empty() {
+            let _ = details.result_violations.set(violations);
+        }
+        details
+    }
+
     /// The tool that the name resolved to.
     pub fn tool(&self) -> Option<&Arc<ToolEntry>> {
         self.tool.get()

@@ -1,5 +1,6 @@
 //! The concurrency permits of one call. A call holds all of its permits or none, and releases them
-//! while a question to the caller is open.
+//! while a question to the caller is open. They are permits of this process, or permits that
+//! several replicas share.
 
 use std::sync::Arc;
 
@@ -7,7 +8,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::concurrency::{ConcurrencyLimiter, Permit};
+use crate::replicas::StoreUnavailable;
 use crate::request::Priority;
+use crate::shared_limits::SharedPermit;
+use crate::shared_permits::SharedPermitQueue;
 
 /// The permits of one call. Clones share the same permits.
 #[derive(Debug, Clone)]
@@ -19,6 +23,8 @@ pub(crate) struct CallPermits {
 struct PermitSet {
     /// In acquisition order, which is the same for all calls to prevent deadlocks.
     needed: Vec<Arc<ConcurrencyLimiter>>,
+    /// Set if the permits are shared by several replicas. `needed` is empty in this case.
+    queue: Option<Box<SharedPermitQueue>>,
     priority: Priority,
     state: Mutex<PermitState>,
     filled: Notify,
@@ -27,6 +33,7 @@ struct PermitSet {
 #[derive(Debug, Default)]
 struct PermitState {
     held: Vec<Permit>,
+    shared: Option<SharedPermit>,
     /// Number of open questions. The permits are released while it is above zero.
     open_questions: usize,
     /// Set when the call has ended. Work that the call left running gets no more permits.
@@ -35,24 +42,66 @@ struct PermitState {
 
 impl PermitState {
     fn needs_permits(&self) -> bool {
-        self.held.is_empty() && self.open_questions == 0 && !self.closed
+        self.held.is_empty() && self.shared.is_none() && self.open_questions == 0 && !self.closed
     }
 }
 
+/// Why a call that has its permits must end.
+#[derive(Debug)]
+pub(crate) enum PermitLoss {
+    /// Its shared permits may belong to another call.
+    Expired,
+    /// Its shared permits were released for a question, and the store is away.
+    Unavailable(StoreUnavailable),
+}
+
 impl CallPermits {
-    /// Waits for every required permit. With an empty list, returns immediately.
-    pub(crate) async fn acquire(needed: Vec<Arc<ConcurrencyLimiter>>, priority: Priority) -> Self {
-        let shared = PermitSet { needed, priority, state: Mutex::default(), filled: Notify::new() };
-        let slot = Self { shared: Arc::new(shared) };
-        slot.ensure_held().await;
-        slot
+    /// The permits of these limiters. None is acquired yet.
+    pub(crate) fn new(needed: Vec<Arc<ConcurrencyLimiter>>, priority: Priority) -> Self {
+        let (state, filled) = (Mutex::default(), Notify::new());
+        Self { shared: Arc::new(PermitSet { needed, queue: None, priority, state, filled }) }
+    }
+
+    /// Permits that several replicas share. None is acquired yet.
+    pub(crate) fn new_shared(queue: SharedPermitQueue, priority: Priority) -> Self {
+        let (state, filled) = (Mutex::default(), Notify::new());
+        Self {
+            shared: Arc::new(PermitSet {
+                needed: Vec::new(),
+                queue: Some(Box::new(queue)),
+                priority,
+                state,
+                filled,
+            }),
+        }
+    }
+
+    /// The queue for the permits, if several replicas share them.
+    pub(crate) fn queue(&self) -> Option<&SharedPermitQueue> {
+        self.shared.queue.as_deref()
+    }
+
+    /// Completes when the call must end because it has lost its permits. Permits of one process
+    /// are never lost.
+    pub(crate) async fn lost(&self) -> PermitLoss {
+        let Some(queue) = &self.shared.queue else { return std::future::pending().await };
+        loop {
+            tokio::select! {
+                () = queue.lost.cancelled() => return PermitLoss::Expired,
+                () = queue.refill.notified() => {
+                    if let Err(error) = self.ensure_held().await {
+                        return PermitLoss::Unavailable(error);
+                    }
+                }
+            }
+        }
     }
 
     /// Releases the permits until [`PermitRelease::reacquire`].
     pub(crate) fn release(&self) -> PermitRelease {
         let mut state = self.lock();
         state.open_questions += 1;
-        let held = std::mem::take(&mut state.held);
+        let held = (std::mem::take(&mut state.held), state.shared.take());
         drop(state);
         drop(held);
         PermitRelease { permits: self.clone() }
@@ -62,26 +111,59 @@ impl CallPermits {
     pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
-        let held = std::mem::take(&mut state.held);
+        let held = (std::mem::take(&mut state.held), state.shared.take());
         drop(state);
         drop(held);
+        if self.shared.queue.is_some() {
+            self.shared.filled.notify_waiters();
+        }
     }
 
     /// Waits until the call holds its permits. If two questions of one call are answered at the
     /// same time, both wait here and share one set of permits.
-    async fn ensure_held(&self) {
+    pub(crate) async fn ensure_held(&self) -> Result<(), StoreUnavailable> {
+        if let Some(queue) = &self.shared.queue {
+            if !queue.is_empty() && self.lock().needs_permits() {
+                self.store_shared(queue.acquire(self.shared.priority).await?);
+            }
+            return Ok(());
+        }
         if self.shared.needed.is_empty() {
-            return;
+            return Ok(());
         }
         loop {
             let filled = self.shared.filled.notified();
             if !self.lock().needs_permits() {
-                return;
+                return Ok(());
             }
             tokio::select! {
-                taken = self.acquire_all() => return self.store(taken),
+                taken = self.acquire_all() => {
+                    self.store(taken);
+                    return Ok(());
+                }
                 () = filled => {}
             }
+        }
+    }
+
+    /// Waits until the call holds its permits again, which [`Self::lost`] acquires.
+    async fn refilled(&self, queue: &SharedPermitQueue) {
+        loop {
+            let filled = self.shared.filled.notified();
+            if queue.is_empty() || !self.lock().needs_permits() {
+                return;
+            }
+            filled.await;
+        }
+    }
+
+    /// Stores permits that the call has taken, unless it no longer needs them.
+    pub(crate) fn store_shared(&self, taken: SharedPermit) {
+        let mut state = self.lock();
+        if state.needs_permits() {
+            state.shared = Some(taken);
+            drop(state);
+            self.shared.filled.notify_waiters();
         }
     }
 
@@ -108,7 +190,7 @@ impl CallPermits {
 }
 
 /// Guard for an open question. If it is dropped without [`Self::reacquire`], the call takes its
-/// permits back only if all of them are free.
+/// permits back only if all of them are free. Shared permits are taken back as soon as they are.
 #[derive(Debug)]
 pub(crate) struct PermitRelease {
     permits: CallPermits,
@@ -119,13 +201,21 @@ impl PermitRelease {
     pub(crate) async fn reacquire(self) {
         let slot = self.permits.clone();
         drop(self);
-        slot.ensure_held().await;
+        match slot.queue() {
+            Some(queue) => slot.refilled(queue).await,
+            // Only shared permits can be unavailable.
+            None => slot.ensure_held().await.unwrap_or_default(),
+        }
     }
 }
 
 impl Drop for PermitRelease {
     fn drop(&mut self) {
         self.permits.lock().open_questions -= 1;
+        if let Some(queue) = self.permits.queue() {
+            queue.refill.notify_one();
+            return;
+        }
         let free: Option<Vec<Permit>> =
             self.permits.shared.needed.iter().map(ConcurrencyLimiter::try_acquire).collect();
         if let Some(free) = free {
@@ -143,7 +233,10 @@ mod tests {
     use crate::request::Priority;
 
     async fn slot(needed: &[&Arc<ConcurrencyLimiter>]) -> CallPermits {
-        CallPermits::acquire(needed.iter().map(|places| Arc::clone(places)).collect(), Priority::Normal).await
+        let needed = needed.iter().map(|places| Arc::clone(places)).collect();
+        let permits = CallPermits::new(needed, Priority::Normal);
+        permits.ensure_held().await.unwrap();
+        permits
     }
 
     #[tokio::test(start_paused = true)]

@@ -92,6 +92,11 @@ impl ConcurrencyLimiter {
         Some(Permit { limiter: Some(Arc::clone(self)) })
     }
 
+    /// Returns whether a permit is free, so that no call is waiting.
+    pub(crate) fn has_free(&self) -> bool {
+        self.lock().free > 0
+    }
+
     fn lock(&self) -> MutexGuard<'_, WaitQueue> {
         self.queue.lock()
     }

@@ -47,6 +47,9 @@ mod result_check;
 mod schema;
 mod scope;
 mod secret;
+mod shared_keys;
+mod shared_limits;
+mod shared_permits;
 mod source;
 mod status;
 mod subscriptions;
@@ -101,6 +104,11 @@ pub use result_check::{ResultCheck, ResultChecks};
 pub use schema::{Schema, SchemaCheck, SchemaViolation};
 pub use scope::YardScope;
 pub use secret::Secret;
+pub use shared_keys::{ClaimedKey, KeyRequest, SharedKeyState, SharedKeys};
+pub use shared_limits::{
+    SharedAdmission, SharedCount, SharedDemand, SharedKey, SharedLimit, SharedLimits, SharedPermit,
+    SharedRate, SharedTake,
+};
 pub use source::{
     PromptOffer, ResourceOffer, Source, SourceCall, SourceNotifier, SourceOffer, SourceTarget, TemplateOffer,
     ToolListing, ToolOffer,

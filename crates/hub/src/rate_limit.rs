@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::error::{ErrorKind, HubError};
 use crate::limits::RateLimit;
 use crate::name::{FullName, SourceName};
+use crate::shared_limits::{SharedCount, SharedKey, SharedRate};
 
 /// If there are more counters than this, those with a full burst are removed: they carry no
 /// information.
@@ -41,6 +42,20 @@ pub(crate) enum RateKey {
     /// A tool, at the rate of the glob with this index.
     Tool(FullName, usize),
 }
+
+impl RateKey {
+    fn shared(&self) -> SharedKey {
+        match self {
+            Self::Caller(id) => SharedKey::new("rate:caller", &[id]),
+            Self::Token(id) => SharedKey::new("rate:token", &[id]),
+            Self::Source(name) => SharedKey::new("rate:source", &[name.as_str()]),
+            Self::Tool(name, index) => SharedKey::new("rate:tool", &[name.as_str(), &index.to_string()]),
+        }
+    }
+}
+
+/// How a call was counted: the state of the tightest rate, and whether the call is allowed.
+pub(crate) type RateVerdict = (Option<RateState>, Result<(), HubError>);
 
 #[derive(Debug)]
 pub(crate) struct RateCounters {
@@ -80,6 +95,11 @@ impl GcraRate {
         Self { interval, burst: burst as u64, ahead: (interval as f64 * burst) as u128 }
     }
 
+    /// The share of one of several replicas. Together they allow at least one call.
+    fn from_share(rate: RateLimit, replicas: f64) -> Self {
+        Self::from_limit(RateLimit { per_second: rate.per_second / replicas, burst: rate.burst / replicas })
+    }
+
     fn state(self, whole_in: u128) -> RateState {
         let left = match self.interval {
             0 => u128::from(self.burst),
@@ -114,33 +134,85 @@ impl Counters {
 impl RateCounters {
     /// Counts a call in all of these counters or, if one of them is exhausted, in none. Returns the
     /// state of the tightest.
-    pub(crate) fn take(&self, rates: Vec<(RateKey, RateLimit)>) -> (Option<RateState>, Result<(), HubError>) {
+    pub(crate) fn take(&self, rates: Vec<(RateKey, RateLimit)>) -> RateVerdict {
+        self.take_with(rates, GcraRate::from_limit)
+    }
+
+    /// Like [`Self::take`], with the share of one of several replicas of each rate.
+    pub(crate) fn take_share(&self, rates: Vec<(RateKey, RateLimit)>, replicas: usize) -> RateVerdict {
+        let replicas = f64::from(u32::try_from(replicas.max(1)).unwrap_or(u32::MAX));
+        self.take_with(rates, |rate| GcraRate::from_share(rate, replicas))
+    }
+
+    fn take_with(
+        &self,
+        rates: Vec<(RateKey, RateLimit)>,
+        steady: impl Fn(RateLimit) -> GcraRate,
+    ) -> RateVerdict {
         let now = self.began.elapsed().as_nanos();
         let mut counters = self.state.lock();
         counters.sweep(now);
         let mut tightest: Option<RateState> = None;
         let mut counted = Vec::with_capacity(rates.len());
         for (whose, rate) in rates {
-            let steady = GcraRate::from_limit(rate);
+            let steady = steady(rate);
             let whole_at = counters.whole_at.get(&whose).copied().unwrap_or(0).max(now);
             let after = whole_at.saturating_add(steady.interval);
             if let Some(early) = (after - now).checked_sub(steady.ahead).filter(|early| *early > 0) {
                 let state = RateState { remaining: 0, ..steady.state(whole_at - now) };
                 return (Some(state), Err(rate_limit_error(&whose, rate, steady, early)));
             }
-            let state = steady.state(after - now);
-            let tighter = |known: &RateState| {
-                state.remaining < known.remaining
-                    || (state.remaining == known.remaining && state.reset > known.reset)
-            };
-            if tightest.as_ref().is_none_or(tighter) {
-                tightest = Some(state);
-            }
+            tightest = Some(steady.state(after - now).tighter(tightest));
             counted.push((whose, after));
         }
         counters.whole_at.extend(counted);
         (tightest, Ok(()))
     }
+
+    /// Returns the verdict of counters that replicas share, which counted the same rates.
+    pub(crate) fn shared_verdict(
+        &self,
+        rates: Vec<(RateKey, RateLimit)>,
+        counted: &SharedCount,
+    ) -> RateVerdict {
+        match counted {
+            SharedCount::Counted(whole_in) => {
+                let states = rates.iter().zip(whole_in);
+                let states = states.map(|((_, rate), whole)| GcraRate::from_limit(*rate).state(*whole));
+                (states.fold(None, |tightest, state| Some(state.tighter(tightest))), Ok(()))
+            }
+            SharedCount::Exhausted { index, whole_in, early } => {
+                let Some((whose, rate)) = rates.get(*index) else { return (None, Ok(())) };
+                let steady = GcraRate::from_limit(*rate);
+                let state = RateState { remaining: 0, ..steady.state(*whole_in) };
+                (Some(state), Err(rate_limit_error(whose, *rate, steady, *early)))
+            }
+            SharedCount::Local { replicas } => self.take_share(rates, *replicas),
+        }
+    }
+}
+
+impl RateState {
+    fn tighter(self, other: Option<Self>) -> Self {
+        match other {
+            Some(other)
+                if other.remaining < self.remaining
+                    || (other.remaining == self.remaining && other.reset >= self.reset) =>
+            {
+                other
+            }
+            _ => self,
+        }
+    }
+}
+
+/// The rates as replicas count them together.
+pub(crate) fn shared_rates(rates: &[(RateKey, RateLimit)]) -> Vec<SharedRate> {
+    let shared = |(whose, rate): &(RateKey, RateLimit)| {
+        let steady = GcraRate::from_limit(*rate);
+        SharedRate { key: whose.shared(), interval: steady.interval, ahead: steady.ahead }
+    };
+    rates.iter().map(shared).collect()
 }
 
 fn rate_limit_error(whose: &RateKey, rate: RateLimit, steady: GcraRate, early: u128) -> HubError {

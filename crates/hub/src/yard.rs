@@ -23,11 +23,14 @@ use crate::metrics::CallMetrics;
 use crate::name::{FullName, SourceName};
 use crate::principal::Principal;
 use crate::quota::{Quota, QuotaCharge, Quotas};
-use crate::rate_limit::{RateCounters, RateKey};
+use crate::rate_limit::{RateCounters, RateKey, RateVerdict, shared_rates};
 use crate::record::Recorder;
 use crate::redact::Redaction;
 use crate::request::ClientEra;
 use crate::scope::YardScope;
+use crate::shared_keys::SharedKeys;
+use crate::shared_limits::{SharedDemand, SharedKey, SharedLimits, SharedTake, store_unavailable_error};
+use crate::shared_permits::SharedPermitQueue;
 use crate::source::{Source, SourceNotifier};
 use crate::status::SourceStatus;
 use crate::subscriptions::SubscriptionCounts;
@@ -42,6 +45,8 @@ pub struct Yard {
     sources: Mutex<Vec<Arc<dyn Source>>>,
     limiters: Mutex<HashMap<LimiterKey, Arc<ConcurrencyLimiter>>>,
     pub(crate) rates: RateCounters,
+    pub(crate) shared_limits: Option<Arc<dyn SharedLimits>>,
+    shared_keys: Option<Arc<dyn SharedKeys>>,
     quotas: Arc<Quotas>,
     limits: ArcSwap<YardLimits>,
     pub(crate) hooks: Vec<Arc<dyn Hooks>>,
@@ -72,6 +77,10 @@ pub struct YardSettings {
     pub redaction: Redaction,
     /// The quota accounts, shared by all yards of a process.
     pub quotas: Arc<Quotas>,
+    /// Where rates and concurrent calls are counted, if several replicas share them.
+    pub shared_limits: Option<Arc<dyn SharedLimits>>,
+    /// Where idempotency keys are kept, if several replicas share them.
+    pub shared_keys: Option<Arc<dyn SharedKeys>>,
 }
 
 /// What a concurrency limiter applies to.
@@ -80,6 +89,16 @@ pub(crate) enum LimiterKey {
     Caller(Arc<str>),
     Tool(SourceName, FullName),
     Source(SourceName),
+}
+
+impl LimiterKey {
+    pub(crate) fn shared(&self) -> SharedKey {
+        match self {
+            Self::Caller(id) => SharedKey::new("calls:caller", &[id]),
+            Self::Tool(source, tool) => SharedKey::new("calls:tool", &[source.as_str(), tool.as_str()]),
+            Self::Source(name) => SharedKey::new("calls:source", &[name.as_str()]),
+        }
+    }
 }
 
 /// If there are more limiters than this, unused ones are removed.
@@ -93,6 +112,8 @@ impl Yard {
             sources: Mutex::default(),
             limiters: Mutex::default(),
             rates: RateCounters::default(),
+            shared_limits: settings.shared_limits,
+            shared_keys: settings.shared_keys,
             quotas: settings.quotas,
             limits: ArcSwap::from_pointee(settings.limits),
             hooks: settings.hooks,
@@ -112,6 +133,11 @@ impl Yard {
     /// Where past calls are read from, if they are stored.
     pub fn history(&self) -> Option<&Arc<dyn History>> {
         self.history.as_ref()
+    }
+
+    /// Where idempotency keys are kept, if several replicas share them.
+    pub fn shared_keys(&self) -> Option<&Arc<dyn SharedKeys>> {
+        self.shared_keys.as_ref()
     }
 
     /// What is redacted in everything that the yard stores or shows, except results of calls.
@@ -353,13 +379,33 @@ impl Yard {
 
     /// Checks whether this principal may receive a list. Lists count as calls in the rate limits of
     /// their caller.
-    pub fn admit_list(&self, principal: &Principal) -> Result<(), HubError> {
-        let limits = self.limits.load();
-        let rates = caller_rates(&limits, principal);
+    pub async fn admit_list(&self, principal: &Principal) -> Result<(), HubError> {
+        let rates = caller_rates(&self.limits.load(), principal);
         if !rates.is_empty() {
-            self.rates.take(rates).1?;
+            let (_, taken) = match &self.shared_limits {
+                None => self.rates.take(rates),
+                Some(shared) => {
+                    let nothing = SharedPermitQueue::new(Arc::clone(shared), std::iter::empty());
+                    self.count_shared(&**shared, rates, &nothing).await?.0
+                }
+            };
+            taken?;
         }
-        self.quotas.admit(&limits.quotas, principal)
+        self.quotas.admit(&self.limits.load().quotas, principal)
+    }
+
+    /// Counts a call in rates that several replicas share. Takes its permits in the same step if
+    /// it need not wait for them.
+    pub(crate) async fn count_shared(
+        &self,
+        shared: &dyn SharedLimits,
+        rates: Vec<(RateKey, RateLimit)>,
+        queue: &SharedPermitQueue,
+    ) -> Result<(RateVerdict, SharedTake), HubError> {
+        let counted = shared_rates(&rates);
+        let demand = SharedDemand { rates: &counted, permits: queue.immediate(), lost: &queue.lost };
+        let admission = shared.admit(demand).await.map_err(|error| store_unavailable_error(&error))?;
+        Ok((self.rates.shared_verdict(rates, &admission.rates), admission.permits))
     }
 
     /// Returns the call counters.

@@ -273,7 +273,7 @@ impl Service for McpFront {
             return Err(RpcError::method_not_found(&request.method));
         };
         if request.method.ends_with("/list") {
-            self.yard.admit_list(&request.caller).map_err(|error| response::quota_error(&error))?;
+            self.yard.admit_list(&request.caller).await.map_err(|error| response::quota_error(&error))?;
             self.yard.wait_for_startup(self.settings.start_wait).await;
             self.yard.discover_era(client_era(&request), &self.reach, self.settings.start_wait).await;
         }

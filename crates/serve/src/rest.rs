@@ -9,6 +9,7 @@ mod execution_routes;
 mod executions;
 mod history;
 mod idempotency;
+mod key_hold;
 mod metrics;
 mod openapi;
 mod query;
@@ -19,6 +20,7 @@ mod response;
 mod result;
 mod run;
 mod servers;
+mod stored_execution;
 mod stream;
 mod strict_json;
 mod tool_cache;
@@ -115,8 +117,8 @@ impl RestFront {
     }
 
     /// Checks whether this principal may request a list, which counts against its rate limit.
-    fn admit_list(&self, principal: &Principal) -> Result<(), RestError> {
-        self.yard.admit_list(principal).map_err(|error| RestError::from_hub_error(&error, ""))
+    async fn admit_list(&self, principal: &Principal) -> Result<(), RestError> {
+        self.yard.admit_list(principal).await.map_err(|error| RestError::from_hub_error(&error, ""))
     }
 
     /// Reports the front as not ready. Running executions continue.

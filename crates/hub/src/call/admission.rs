@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use super::resolve::CallRoute;
 use crate::call_details::CallDetails;
-use crate::concurrency::ConcurrencyLimiter;
+use crate::call_permits::CallPermits;
 use crate::error::{ErrorKind, HubError};
 use crate::glob::Glob;
 use crate::limits::{RateLimit, ScopedLimits, YardLimits};
 use crate::rate_limit::RateKey;
 use crate::record::CallRecord;
 use crate::request::CallOrigin;
+use crate::shared_limits::{SharedLimit, SharedTake};
+use crate::shared_permits::SharedPermitQueue;
 use crate::source::SourceTarget;
 use crate::yard::{LimiterKey, Yard, caller_rates};
 
@@ -44,10 +46,11 @@ impl<'a> AdmissionControl<'a> {
     }
 
     /// Admits the call, or returns why it is refused. A forbidden call does not count against the
-    /// rate.
+    /// rate. Takes permits that replicas share if this needs no additional step.
     pub(super) async fn admit(
         &self,
         target: &SourceTarget,
+        permits: &CallPermits,
         details: Option<&CallDetails>,
     ) -> Result<(), HubError> {
         let principal = &self.record.principal;
@@ -56,7 +59,16 @@ impl<'a> AdmissionControl<'a> {
         }
         let rates = self.rates();
         if !rates.is_empty() {
-            let (state, taken) = self.yard.rates.take(rates);
+            let (state, taken) = match (&self.yard.shared_limits, permits.queue()) {
+                (Some(shared), Some(queue)) => {
+                    let (verdict, taken) = self.yard.count_shared(&**shared, rates, queue).await?;
+                    if let (Ok(()), SharedTake::Held(permit)) = (&verdict.1, taken) {
+                        permits.store_shared(permit);
+                    }
+                    verdict
+                }
+                _ => self.yard.rates.take(rates),
+            };
             if let (Some(details), Some(state)) = (details, state) {
                 let _ = details.rate.set(state);
             }
@@ -89,23 +101,37 @@ impl<'a> AdmissionControl<'a> {
         self.scoped_limits().filter_map(|bounds| bounds.payload).fold(self.limits.payload, usize::min)
     }
 
-    /// Returns the limiters whose permits the call needs. The limiter of the source is last, so
-    /// that a call waiting for it does not block other sources.
-    pub(super) fn limiters(&self) -> Vec<Arc<ConcurrencyLimiter>> {
-        let mut needed = Vec::with_capacity(1);
+    /// Returns the permits that the call needs, before it has any of them.
+    pub(super) fn permits(&self) -> CallPermits {
+        let (needed, priority) = (self.concurrency_limits(), self.record.priority);
+        let Some(shared) = &self.yard.shared_limits else {
+            let mut limiters = Vec::with_capacity(1);
+            limiters.extend(needed.map(|(key, most)| self.yard.limiter(key, most)));
+            return CallPermits::new(limiters, priority);
+        };
+        // A limit of this size is how the configuration says that there is none.
+        let needed = needed.filter(|(_, most)| *most < usize::MAX).map(|(key, most)| {
+            (SharedLimit { key: key.shared(), most: most.max(1) }, self.yard.limiter(key, 1))
+        });
+        CallPermits::new_shared(SharedPermitQueue::new(Arc::clone(shared), needed), priority)
+    }
+
+    /// Returns the limits of concurrent calls. The limit of the source is last, so that a call
+    /// waiting for it does not block other sources.
+    fn concurrency_limits(&self) -> impl Iterator<Item = (LimiterKey, usize)> {
         let (principal, source) = (&self.record.principal, self.route.source.name());
-        if let (Some(most), CallOrigin::Caller) = (principal.limits().calls, self.record.context.origin) {
-            let key = LimiterKey::Caller(Arc::clone(principal.shared_id()));
-            needed.push(self.yard.limiter(key, most));
-        }
+        let of_caller = match self.record.context.origin {
+            CallOrigin::Caller => principal.limits().calls,
+            CallOrigin::Program => None,
+        };
+        let of_caller = of_caller.map(|most| (LimiterKey::Caller(Arc::clone(principal.shared_id())), most));
         let of_tool = self.tool_limits.iter().filter_map(|(_, bounds)| bounds.calls).min();
-        if let (Some(most), Some(tool)) = (of_tool, &self.record.tool) {
-            needed.push(self.yard.limiter(LimiterKey::Tool(source.clone(), tool.clone()), most));
-        }
-        if let Some(most) = self.source_limits.and_then(|bounds| bounds.calls).or(self.limits.per_source) {
-            needed.push(self.yard.limiter(LimiterKey::Source(source.clone()), most));
-        }
-        needed
+        let of_tool = of_tool
+            .zip(self.record.tool.as_ref())
+            .map(|(most, tool)| (LimiterKey::Tool(source.clone(), tool.clone()), most));
+        let of_source = self.source_limits.and_then(|bounds| bounds.calls).or(self.limits.per_source);
+        let of_source = of_source.map(|most| (LimiterKey::Source(source.clone()), most));
+        [of_caller, of_tool, of_source].into_iter().flatten()
     }
 
     fn rates(&self) -> Vec<(RateKey, RateLimit)> {

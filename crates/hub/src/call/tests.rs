@@ -12,6 +12,7 @@ mod names;
 mod places;
 mod promises;
 mod records;
+mod shared;
 mod versions;
 
 /// The parts of an error that a caller sees.

@@ -102,12 +102,12 @@ async fn lists_count_in_the_rate_of_their_caller() {
         &[&ScriptedSource::echo("db", tools(&["query"]))],
     );
     let owner = Principal::owner();
-    yard.admit_list(&owner).unwrap();
+    yard.admit_list(&owner).await.unwrap();
     yard.call(tool_request("query")).await.unwrap();
-    yard.admit_list(&owner).unwrap();
-    assert_eq!(yard.admit_list(&owner).unwrap_err().kind(), ErrorKind::RateLimited);
+    yard.admit_list(&owner).await.unwrap();
+    assert_eq!(yard.admit_list(&owner).await.unwrap_err().kind(), ErrorKind::RateLimited);
     assert_eq!(yard.call(tool_request("query")).await.unwrap_err().kind(), ErrorKind::RateLimited);
-    yard.admit_list(&named("bob")).unwrap();
+    yard.admit_list(&named("bob")).await.unwrap();
 }
 
 #[tokio::test]
@@ -117,8 +117,8 @@ async fn calls_of_the_heaviest_are_refused_while_memory_is_short() {
     yard.quotas().observe_memory(110, 100);
     let refused = yard.call(tool_request("query")).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::RateLimited);
-    assert!(yard.admit_list(&Principal::owner()).is_err());
-    assert!(yard.admit_list(&named("bob")).is_ok());
+    assert!(yard.admit_list(&Principal::owner()).await.is_err());
+    assert!(yard.admit_list(&named("bob")).await.is_ok());
     drop(held);
     yard.quotas().observe_memory(90, 100);
     yard.call(tool_request("query")).await.unwrap();
@@ -133,7 +133,7 @@ async fn a_principal_that_does_not_read_is_refused_before_its_call_is_made() {
     // Nothing was executed, so a retry is safe.
     let refused = yard.call(tool_request("query")).await.unwrap_err();
     assert_eq!((refused.kind(), refused.retry_after().is_some()), (ErrorKind::RateLimited, true));
-    yard.admit_list(&named("bob")).unwrap();
+    yard.admit_list(&named("bob")).await.unwrap();
     // A response that does not fit comes after the execution, so the error must not suggest a
     // retry.
     let withheld = yard.charge(&Principal::owner(), Quota::Bytes, 1).unwrap_err();

@@ -178,7 +178,11 @@ async fn handle_request(
         return Err(ControlError::invalid(format!("unknown request {}", envelope.subtype)));
     };
     if request.is_list() {
-        control.yard.admit_list(&principal).map_err(|error| ControlError::from_hub_error(&error, ""))?;
+        control
+            .yard
+            .admit_list(&principal)
+            .await
+            .map_err(|error| ControlError::from_hub_error(&error, ""))?;
     }
     let body = match request {
         ControlRequest::Servers => {

@@ -86,6 +86,17 @@ impl RestError {
         Self::invalid(&[SchemaViolation::new(pointer, reason, provided)])
     }
 
+    /// Creates the conflict of a request whose idempotency key cannot be used.
+    pub(super) fn key_conflict(reason: &str) -> Self {
+        let failure = Self::invalid_at("/context/idempotencyKey", reason, Value::Null);
+        Self { status: StatusCode::CONFLICT, ..failure }
+    }
+
+    pub(super) fn too_many_requests(message: &str) -> Self {
+        let failure = Self::from_kind(ErrorKind::RateLimited, message);
+        Self { retry_after: Some(Duration::from_secs(5)), ..failure }
+    }
+
     /// Converts a hub error. For internal errors, the caller only sees the execution ID under which
     /// the error is logged.
     pub(crate) fn from_hub_error(error: &HubError, execution: &str) -> Self {

@@ -19,7 +19,8 @@ use super::execute_request::{
     self, ContentDetail, DisconnectPolicy, ExecuteContext, ExecuteRequest, ResponseMode,
 };
 use super::executions::{Execution, ExecutionInfo, ExecutionOutcome};
-use super::idempotency::{IdempotencyClaim, IdempotencyKey};
+use super::idempotency::IdempotencyKey;
+use super::key_hold::{KeyHold, KeyOutcome};
 use super::response::{
     EXECUTION_HEADER, StartTime, execution_name, failure, json as json_answer, respond_error, success,
 };
@@ -67,24 +68,18 @@ pub(super) async fn execute(
         }
         _ => None,
     };
-    if let Some(key) = &key {
-        match rest.keys.claim(key, order.params.get(), &execution) {
-            IdempotencyClaim::First => {}
-            IdempotencyClaim::Replay(first) => return Ok(replay_response(&first, &order).await),
-            IdempotencyClaim::Different => {
-                return Err(key_conflict("was already used with different params"));
-            }
-            IdempotencyClaim::Evicted => {
-                return Err(key_conflict("was already used, and the outcome is no longer stored"));
-            }
-            IdempotencyClaim::Full => return Err(too_many_requests("too many idempotency keys are in use")),
-        }
-    }
+    let key = match key {
+        Some(key) => match KeyHold::claim(&rest, key, &order, &execution).await? {
+            KeyOutcome::Claimed(key) => Some(key),
+            KeyOutcome::Replay(first) => return Ok(replay_response(&first, &order).await),
+        },
+        None => None,
+    };
     if !rest.executions.begin(&execution) {
-        if let Some(key) = &key {
-            rest.keys.release(key);
+        if let Some(key) = key {
+            key.release(&rest.keys);
         }
-        return Err(too_many_requests("too many executions are running"));
+        return Err(RestError::too_many_requests("too many executions are running"));
     }
     let request = ToolRequest { name, tool, request: order };
     Ok(start(&rest, &parts, request, execution, key).await)
@@ -103,7 +98,7 @@ async fn start(
     parts: &Parts,
     request: ToolRequest,
     execution: Arc<Execution>,
-    key: Option<Arc<IdempotencyKey>>,
+    key: Option<KeyHold>,
 ) -> Response<Body> {
     let ToolRequest { name, tool, request: order } = request;
     // A client that sends an idempotency key can retry to get the outcome, so a lost connection
@@ -194,16 +189,6 @@ fn check_name(
         return Ok(());
     }
     Err(RestError::invalid_at("/tool", "does not match the tool in the path", Value::from(named)))
-}
-
-fn key_conflict(reason: &str) -> RestError {
-    let failure = RestError::invalid_at("/context/idempotencyKey", reason, Value::Null);
-    RestError { status: StatusCode::CONFLICT, ..failure }
-}
-
-fn too_many_requests(message: &str) -> RestError {
-    let failure = RestError::from_kind(toolyard_hub::ErrorKind::RateLimited, message);
-    RestError { retry_after: Some(std::time::Duration::from_secs(5)), ..failure }
 }
 
 /// Waits for the first execution with the same key and returns its outcome.

@@ -38,7 +38,7 @@ pub(super) async fn list(
     let is_forwarded = router.is_some_and(|router| router.was_forwarded(&head.headers));
     // The replica that merges the lists has already counted the request.
     if !is_forwarded {
-        rest.admit_list(&principal)?;
+        rest.admit_list(&principal).await?;
     }
     let all = rest.executions.all();
     let over = all.iter().filter(|execution| execution.outcome().is_some());

@@ -60,6 +60,11 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
+    /// Chunks that were stored, and the number of those that were dropped before.
+    pub(super) fn restored(values: Vec<Value>, dropped: usize) -> Self {
+        Self { values, dropped, bytes: 0 }
+    }
+
     pub(super) fn add(&mut self, chunk: Value, most: usize) {
         let bytes = to_raw(&chunk).get().len();
         if self.dropped > 0 || self.bytes + bytes > most {
@@ -75,6 +80,13 @@ impl Execution {
     pub(super) fn new(about: ExecutionInfo) -> Self {
         let (cancel, details) = (CancellationToken::new(), Arc::default());
         Self { info: Arc::new(about), cancel, details, progress: Mutex::default(), done: SetOnce::new() }
+    }
+
+    /// An execution that has finished on another replica.
+    pub(super) fn finished(about: ExecutionInfo, details: CallDetails, ending: ExecutionOutcome) -> Self {
+        let (cancel, details) = (CancellationToken::new(), Arc::new(details));
+        let done = SetOnce::new_with(Some(Arc::new(ending)));
+        Self { info: Arc::new(about), cancel, details, progress: Mutex::default(), done }
     }
 
     pub(super) fn report(&self, progress: &Progress) {

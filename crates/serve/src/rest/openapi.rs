@@ -50,7 +50,7 @@ pub(super) async fn show(
     request: Request,
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
-    rest.admit_list(&principal)?;
+    rest.admit_list(&principal).await?;
     rest.yard.wait_for_startup(rest.settings.start_wait).await;
     let cached = rest.tool_cache.tools(&rest.yard);
     let tools: Vec<&RestTool> = cached.iter().filter(|shown| shown.tool.is_listed_for(&principal)).collect();

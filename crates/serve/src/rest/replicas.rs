@@ -34,7 +34,7 @@ pub(super) async fn list(
             missing_message("the list of replicas", OBSERVE),
         ));
     }
-    rest.admit_list(&principal)?;
+    rest.admit_list(&principal).await?;
     let Some(router) = &rest.settings.replicas else {
         return Ok(respond_json(StatusCode::OK, &json!({"replicas": []})));
     };

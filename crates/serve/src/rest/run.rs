@@ -12,7 +12,7 @@ use toolyard_hub::{CallerUpdate, ErrorKind, HubError, LogLine, Outcome, Progress
 
 use super::RestFront;
 use super::executions::{Chunks, Execution};
-use super::idempotency::IdempotencyKey;
+use super::key_hold::KeyHold;
 use super::result::validate_result;
 
 /// How long a slow client may take to receive pending events after the call has ended.
@@ -32,7 +32,7 @@ pub(super) type RestCallFuture = Pin<Box<dyn Future<Output = Result<Outcome, Hub
 pub(super) struct Job {
     rest: Arc<RestFront>,
     execution: Arc<Execution>,
-    key: Option<Arc<IdempotencyKey>>,
+    key: Option<KeyHold>,
     updates: mpsc::Receiver<CallerUpdate>,
     chunks: Chunks,
     over: bool,
@@ -50,7 +50,7 @@ impl Job {
     pub(super) fn new(
         rest: Arc<RestFront>,
         execution: Arc<Execution>,
-        key: Option<Arc<IdempotencyKey>>,
+        key: Option<KeyHold>,
         updates: mpsc::Receiver<CallerUpdate>,
     ) -> Self {
         Self { rest, execution, key, updates, chunks: Chunks::default(), over: false }
@@ -140,14 +140,15 @@ impl Job {
         let chunks = std::mem::take(&mut self.chunks);
         let answer = answer.and_then(|outcome| validate_result(&self.execution.info.tool, outcome));
         let nothing_ran = answer.as_ref().is_err_and(|error| is_safe_to_retry(error.kind()));
+        let mut key = self.key.take();
         // Release the key first: another request with this key must not find an execution that is
         // about to be removed.
-        if let (Some(key), true) = (&self.key, nothing_ran) {
-            self.rest.keys.release(key);
+        if nothing_ran && let Some(key) = key.take() {
+            key.release(&self.rest.keys);
         }
         self.rest.executions.end(&self.execution, answer, chunks);
-        if let (Some(key), false, Some(ending)) = (&self.key, nothing_ran, self.execution.outcome()) {
-            self.rest.keys.retain_outcome(key, ending.bytes());
+        if let Some(key) = key {
+            key.retain_outcome(&self.rest.keys, &self.execution);
         }
     }
 }

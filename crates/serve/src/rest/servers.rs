@@ -20,7 +20,7 @@ pub(super) async fn list(
     request: Request,
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
-    rest.admit_list(&principal)?;
+    rest.admit_list(&principal).await?;
     let catalog = rest.yard.catalog();
     let statuses = rest.yard.statuses_for(&principal);
     let servers: Vec<Value> = statuses

@@ -54,7 +54,7 @@ pub(super) async fn list(
     let limit = query.read_one("limit", parse_page_size);
     let after = query.read_one("cursor", |text| read_cursor(text).ok_or_else(|| "invalid cursor".to_owned()));
     query.finish()?;
-    rest.admit_list(&principal)?;
+    rest.admit_list(&principal).await?;
 
     rest.yard.wait_for_startup(rest.settings.start_wait).await;
     let cached = rest.tool_cache.tools(&rest.yard);
