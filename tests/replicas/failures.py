@@ -10,6 +10,9 @@ from cluster import DEAD_SECONDS, Cluster, Link, eventually
 
 # How long a client waits at most while a replica dies: until it counts as dead, and a little more.
 PATIENCE = DEAD_SECONDS + 3
+# How long a request takes at most without Redis: shared limits wait two seconds for it before each replica applies its
+# share, and a new session makes two requests.
+WITHOUT_REDIS = 5
 # How long a replica is stopped.
 STOPPED_SECONDS = 10
 
@@ -180,7 +183,7 @@ def alone(group, cluster, links):
     links[0].cut()
     try:
         with group.case("a replica without Redis goes on with its sessions"):
-            with at_most(2, "a call"):
+            with at_most(WITHOUT_REDIS, "a call"):
                 equal(where(sessions[0], first), first.name)
         time.sleep(DEAD_SECONDS + 2)
         with group.case("the others take a session of that replica over, and agree on its home"):
@@ -214,31 +217,31 @@ def store(group, cluster):
         session.home = replica
     with group.case("Redis killed: sessions of live replicas go on everywhere"):
         redis.kill()
-        everything_works(cluster, sessions, 3)
+        everything_works(cluster, sessions, WITHOUT_REDIS)
         time.sleep(DEAD_SECONDS + 1)
-        everything_works(cluster, sessions, 3)
+        everything_works(cluster, sessions, WITHOUT_REDIS)
     with group.case("Redis killed: a parked call is answered through another replica"):
-        with at_most(3, "the answer"):
+        with at_most(WITHOUT_REDIS, "the answer"):
             equal(content(parked(first, "without Redis")(second.url))["answers"], ["fine"])
     with group.case("Redis restarted without its data: sessions keep their homes at every moment"):
         hammered(cluster, sessions, lambda: redis.start().wait())
         cluster.wait_until_joined()
-        everything_works(cluster, sessions, 3)
+        everything_works(cluster, sessions, WITHOUT_REDIS)
     with group.case("Redis flushed: sessions keep their homes at every moment"):
         for _ in range(3):
             hammered(cluster, sessions, redis.flush)
         cluster.wait_until_joined()
-        everything_works(cluster, sessions, 3)
+        everything_works(cluster, sessions, WITHOUT_REDIS)
     with group.case("Redis stopped for 6 s: sessions go on"):
         redis.pause()
         try:
-            everything_works(cluster, sessions, 3)
+            everything_works(cluster, sessions, WITHOUT_REDIS)
             time.sleep(4)
-            everything_works(cluster, sessions, 3)
+            everything_works(cluster, sessions, WITHOUT_REDIS)
         finally:
             redis.resume()
         cluster.wait_until_joined()
-        everything_works(cluster, sessions, 3)
+        everything_works(cluster, sessions, WITHOUT_REDIS)
     with group.case("a replica and Redis die together: its sessions get an error at once, and go on when Redis is back"):
         redis.kill()
         first.kill()
