@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_hub::Yard;
@@ -114,11 +114,14 @@ impl BoundServer {
         let fronts = FrontSettings { mcp, endpoint, control, keys, replicas: replicas.clone() };
         let fronts = Fronts::new(yard, settings.builtin_endpoints, fronts);
         // Without other replicas, there is nothing to hand over before the listener closes.
+        let stopped_at = Arc::new(OnceLock::new());
         let (stop, _handover) = match replicas {
             None => (stop, None),
             Some(router) => {
                 let closing = CancellationToken::new();
-                let handover = hand_over(router, Arc::clone(&fronts), stop, closing.clone(), settings.drain);
+                let (fronts, stopped_at) = (Arc::clone(&fronts), Arc::clone(&stopped_at));
+                let tokens = (stop, closing.clone());
+                let handover = hand_over(router, fronts, tokens, settings.drain, stopped_at);
                 (closing, Some(AbortOnDropHandle::new(tokio::spawn(handover))))
             }
         };
@@ -195,7 +198,9 @@ impl BoundServer {
             connections.wait().await;
             fronts.drain().await;
         };
-        if tokio::time::timeout(settings.drain, drained).await.is_err() {
+        // One time limit covers the handover and the calls in flight.
+        let spent = stopped_at.get().map_or(Duration::ZERO, Instant::elapsed);
+        if tokio::time::timeout(settings.drain.saturating_sub(spent), drained).await.is_err() {
             tracing::warn!("drain timed out; canceling the calls in flight");
             cut.cancel();
             fronts.cancel_calls();
@@ -209,14 +214,15 @@ impl BoundServer {
 async fn hand_over(
     router: Arc<ReplicaRouter>,
     fronts: Arc<Fronts>,
-    stop: CancellationToken,
-    closing: CancellationToken,
+    (stop, closing): (CancellationToken, CancellationToken),
     longest: Duration,
+    stopped_at: Arc<OnceLock<Instant>>,
 ) {
     let mut losses = router.replicas().losses();
     while let Some(Ok(())) = stop.run_until_cancelled(losses.changed()).await {
         fronts.close_sessions();
     }
+    let _ = stopped_at.set(Instant::now());
     fronts.announce_stop();
     router.drain(&fronts, longest).await;
     closing.cancel();

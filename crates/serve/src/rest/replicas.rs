@@ -1,6 +1,7 @@
 //! `GET /mcp/replicas`, and executions of the other replicas: a client may reach any of them.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -11,7 +12,7 @@ use http_body_util::{BodyExt, Limited};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use toolyard_hub::permission::missing_message;
-use toolyard_hub::{ErrorKind, HistoryCursor, OBSERVE, Raw};
+use toolyard_hub::{ErrorKind, ExecutionId, HistoryCursor, OBSERVE, Raw};
 
 use super::errors::RestError;
 use super::query::Query;
@@ -77,7 +78,7 @@ impl RestFront {
         let Some(router) = &self.settings.replicas else { return };
         // A call in the shared history may be in several lists. The first description is the one of
         // the replica that still has its outcome.
-        let mut all: BTreeMap<HistoryCursor, Raw> = BTreeMap::new();
+        let mut all = HashMap::new();
         let others = router.ask_all(head).await;
         for response in others {
             for (cursor, execution) in read_executions(response).await.unwrap_or_default() {
@@ -87,15 +88,26 @@ impl RestFront {
         for (cursor, execution) in std::mem::take(listed) {
             add(&mut all, cursor, execution);
         }
-        listed.extend(all);
+        listed.extend(all.into_values());
     }
 }
 
-/// Adds an execution to a list. A description from the history gives way to one with an outcome.
-fn add(all: &mut BTreeMap<HistoryCursor, Raw>, cursor: HistoryCursor, execution: Raw) {
+/// Adds an execution to a list. A description from the history gives way to one with an outcome. The
+/// history may place an execution a little later than its replica does; the earlier position is
+/// kept, so that the next page does not begin with the same execution.
+fn add(all: &mut HashMap<ExecutionId, (HistoryCursor, Raw)>, cursor: HistoryCursor, execution: Raw) {
     let is_past = |execution: &Raw| execution.get().contains(r#""outcomeKept":false"#);
-    if all.get(&cursor).is_none_or(is_past) {
-        all.insert(cursor, execution);
+    match all.entry(cursor.id) {
+        Entry::Vacant(vacant) => {
+            vacant.insert((cursor, execution));
+        }
+        Entry::Occupied(mut known) => {
+            let (position, description) = known.get_mut();
+            *position = cursor.min(*position);
+            if is_past(description) {
+                *description = execution;
+            }
+        }
     }
 }
 
@@ -111,4 +123,30 @@ async fn read_executions(response: Response<Body>) -> Option<Vec<(HistoryCursor,
     let list: ExecutionList = serde_json::from_slice(&body).ok()?;
     let cursors = list.cursors.iter().map(|cursor| cursor.parse().ok());
     cursors.zip(list.executions).map(|(cursor, execution)| Some((cursor?, execution))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use toolyard_hub::json::from_text;
+    use toolyard_hub::{ExecutionId, HistoryCursor};
+
+    use super::add;
+
+    #[test]
+    fn an_execution_of_two_lists_is_shown_once_with_its_outcome() {
+        let id = ExecutionId::from_bytes([1; 16]);
+        let (live, past) = (HistoryCursor { micros: 5, id }, HistoryCursor { micros: 7, id });
+        let described = [(live, r#"{"state":"succeeded"}"#), (past, r#"{"outcomeKept":false}"#)];
+        for order in [[0, 1], [1, 0]] {
+            let mut all = HashMap::new();
+            for at in order {
+                let (cursor, text) = described[at];
+                add(&mut all, cursor, from_text(text.to_owned()));
+            }
+            let listed: Vec<_> = all.values().map(|(cursor, shown)| (*cursor, shown.get())).collect();
+            assert_eq!(listed, [(live, r#"{"state":"succeeded"}"#)]);
+        }
+    }
 }

@@ -58,14 +58,13 @@ async fn a_state_is_good_once_and_for_one_request() {
             client.ask("tools/call", repeat(ask_twice(), &input_required, answer.clone())).await.answer;
         assert_eq!(other.code(), -32602, "{over:?}: for another tool");
         let state = input_required.result()["requestState"].as_str().unwrap();
-        let (payload, signature) = state.split_once('.').unwrap();
-        let upper = payload.to_uppercase();
+        let (first, second) = state.split_at(state.len() / 2);
         for tampered in [
             String::new(),
-            payload.to_owned(),
-            format!("{payload}."),
-            format!("{upper}.{signature}"),
-            format!("{payload}.{}", signature.chars().rev().collect::<String>()),
+            first.to_owned(),
+            format!("{state}."),
+            state.to_uppercase(),
+            format!("{first}{}", second.chars().rev().collect::<String>()),
         ] {
             let mut again = repeat(ask("tea"), &input_required, answer.clone());
             again["requestState"] = json!(tampered);

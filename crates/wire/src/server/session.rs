@@ -76,6 +76,8 @@ struct State {
     subscriptions: HashMap<String, SubscriptionGuard>,
     in_flight: HashMap<RequestId, CancellationToken>,
     last_used: Instant,
+    /// Whether the client has ended the session.
+    is_deleted: bool,
 }
 
 impl Session {
@@ -91,6 +93,7 @@ impl Session {
             subscriptions: HashMap::new(),
             in_flight: HashMap::new(),
             last_used: Instant::now(),
+            is_deleted: false,
         };
         Self {
             id,
@@ -265,6 +268,13 @@ pub(crate) struct InFlightRequest {
     pub(crate) cancel: CancellationToken,
 }
 
+impl InFlightRequest {
+    /// Returns whether the request is canceled because this process closed its session.
+    pub(crate) fn is_session_lost(&self) -> bool {
+        self.session.closed.is_cancelled() && !self.session.lock().is_deleted
+    }
+}
+
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
         let mut state = self.session.lock();
@@ -342,8 +352,10 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
         Some(Arc::clone(session))
     }
 
-    pub(crate) fn remove(&self, id: &str) {
+    /// Ends a session on behalf of the client.
+    pub(crate) fn delete(&self, id: &str) {
         if let Some((_, session)) = self.lock().remove(id) {
+            session.lock().is_deleted = true;
             session.close();
         }
     }

@@ -329,7 +329,7 @@ impl<S: Service> Connection<S> {
         }
         if let Some(session) = self.session() {
             session.close();
-            self.registry.remove(session.id());
+            self.registry.delete(session.id());
         }
     }
 

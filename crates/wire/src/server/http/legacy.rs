@@ -19,7 +19,7 @@ use super::{RunningRequest, RunningRequestEvent};
 use crate::header as mirrored;
 use crate::message::{InvalidMessage, Packet, RequestId, RpcMessage, RpcRequest, write_error, write_outcome};
 use crate::meta::ClientProfile;
-use crate::rpc_error::RpcError;
+use crate::rpc_error::{RpcError, code};
 use crate::server::client_channel::OutgoingFrame;
 use crate::server::legacy::{
     SET_LEVEL, answer_in_transport, build_legacy_request, cancelled_request, initialize_result,
@@ -297,7 +297,7 @@ impl<S: Service> Endpoint<S> {
     pub(super) fn delete(&self, caller: &S::Caller, headers: &HeaderMap) -> HttpResponse<Body> {
         match self.session(caller, headers) {
             Ok(session) => {
-                self.registry.remove(session.id());
+                self.registry.delete(session.id());
                 empty_response(StatusCode::NO_CONTENT)
             }
             Err(refused) => refused,
@@ -307,7 +307,7 @@ impl<S: Service> Endpoint<S> {
 
 /// Responds that no session could be opened and that a later retry may succeed.
 fn session_unavailable(id: &RequestId, why: &str) -> HttpResponse<Body> {
-    let error = RpcError::new(crate::rpc_error::code::INTERNAL, why);
+    let error = RpcError::new(code::INTERNAL, why);
     let mut response = error_response(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
     response.headers_mut().insert("retry-after", HeaderValue::from_static("5"));
     response
@@ -326,10 +326,16 @@ struct LegacyCall {
 
 impl LegacyCall {
     /// Returns the next step, or `None` once the client has canceled the call: a canceled request
-    /// gets no response.
+    /// gets no response. A request of a session that was closed gets an error.
     async fn next_event(&mut self, patience: Duration) -> Option<RunningRequestEvent> {
         let cancel: &CancellationToken = &self.in_flight.cancel;
-        cancel.run_until_cancelled(self.running.next_event(patience)).await
+        match cancel.run_until_cancelled(self.running.next_event(patience)).await {
+            None if self.in_flight.is_session_lost() => {
+                let message = "the session was closed; the request may have been executed";
+                Some(RunningRequestEvent::Response(Err(RpcError::new(code::INTERNAL, message))))
+            }
+            event => event,
+        }
     }
 
     /// Returns the response alone, for a client that does not accept streams.
