@@ -132,6 +132,7 @@ class Redis(Daemon):
 
     def command(self):
         options = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no", "dir": self.home}
+        options["enable-debug-command"] = "local"
         return ["redis-server", *(word for key, value in options.items() for word in (f"--{key}", str(value)))]
 
     def is_ready(self):

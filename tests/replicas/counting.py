@@ -1,16 +1,10 @@
-"""Several `toolyard serve` processes that share one Redis, and an MCP server behind them that counts its calls."""
+"""An MCP server that counts its calls, and connections to the REST front of a replica."""
 
 import http.client
 import json
-import signal
-import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-from .processes import STOP_SECONDS, environment
-
-KEY = "a secret of the tests that is long enough"
 
 
 class Upstream:
@@ -87,56 +81,11 @@ class Upstream:
             self.most = self.running
 
 
-class Replica:
-    """One `toolyard serve` process."""
-
-    def __init__(self, binary, home, name, config):
-        self.binary, self.home, self.name = binary, home / name, name
-        self.home.mkdir(exist_ok=True)
-        self.config = self.home / "toolyard.toml"
-        self.config.write_text(config)
-        self.start()
-
-    def start(self):
-        command = [self.binary, "serve", "--listen", "127.0.0.1:0", "--auth", "none", "--json", "--config", str(self.config)]
-        self.errors = open(self.home / "stderr", "a")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors, text=True, cwd=self.home,
-            env=environment(self.home),
-        )
-        self.url = json.loads(self.process.stdout.readline())["url"]
-        self.netloc = self.url.removeprefix("http://")
-
-    def signal(self, number):
-        self.process.send_signal(number)
-
-    def kill(self):
-        self.signal(signal.SIGKILL)
-        self.process.wait()
-        self.process.stdout.close()
-        self.errors.close()
-
-    def stop(self):
-        """Ends it with SIGTERM. Returns whether it ended in time with exit code 0."""
-        self.signal(signal.SIGTERM)
-        try:
-            return self.process.wait(STOP_SECONDS) == 0
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return False
-
-    def stderr(self):
-        return (self.home / "stderr").read_text(errors="replace")
-
-    def connect(self):
-        return Connection(self.netloc)
-
-
 class Connection:
     """An HTTP connection to the REST front of a replica."""
 
-    def __init__(self, netloc):
-        self.connection = http.client.HTTPConnection(netloc, timeout=60)
+    def __init__(self, replica):
+        self.connection = http.client.HTTPConnection("127.0.0.1", replica.port, timeout=60)
 
     def execute(self, tool, params=None, context=None):
         """Calls a tool. Returns the status, the headers and the body, or status 0 if the connection breaks."""
