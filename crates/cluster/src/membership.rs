@@ -291,7 +291,7 @@ impl Membership {
             // command that timed out meanwhile, says nothing.
             return self.beat().await;
         }
-        // While nobody can reach the store, nobody can take over sessions either.
+        // While the store is away, no replica can take over a session.
         if self.store.is_available() {
             let _ = self.beat().await;
         }

@@ -157,7 +157,7 @@ async fn run_writer(queue: Arc<AuditRowQueue>, link: Arc<PostgresLink>) {
             WriterStep::Idle => Some(Ok(())),
             WriterStep::Wait => None,
             WriterStep::Write => {
-                // Nobody waits for a server that was away before.
+                // A call does not wait for a server that was already away.
                 let patience = if queue.is_failing() { Duration::ZERO } else { PATIENCE };
                 Some(write(&link, backlog.records(), patience).await)
             }

@@ -1,5 +1,5 @@
 //! TLS for connections to PostgreSQL. With `sslmode=require`, the certificate must be valid. With
-//! `sslmode=prefer`, it is not checked: whoever can present a false one can also turn TLS off.
+//! `sslmode=prefer`, it is not checked: an attacker who can present a false one can also turn TLS off.
 
 use std::io;
 use std::pin::Pin;
