@@ -16,9 +16,10 @@ LOCKS = ["package.json", "package-lock.json", ".npmrc", "requirements.txt"]
 def install(name, locks=None):
     """Installs the packages that `tests/name` or `locks` pins, unless they are up to date. Returns the directory."""
     locks, cache = locks or TESTS / name, TARGET / name
-    TARGET.mkdir(parents=True, exist_ok=True)
+    lock_file = TARGET / f"{name}.lock"
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
     # Stages run side by side, and two of them can need the same packages.
-    with (TARGET / f"{name}.lock").open("w") as lock:
+    with lock_file.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return install_locked(locks, cache)
 
