@@ -125,13 +125,13 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) auth: Option<AuthArg>,
 
-    /// Token that clients must send. Default: a token generated at every start, unless the
-    /// configuration has [[tokens]] or [jwt].
+    /// Token of the owner of the yard, who has all permissions. Default: a token generated at every
+    /// start, unless the configuration has [[tokens]] or [jwt].
     #[arg(long, env = "TOOLYARD_TOKEN", hide_env_values = true, allow_hyphen_values = true)]
     pub(crate) token: Option<String>,
 
-    /// Once the yard listens, print its address, and the token if it was generated, as JSON to
-    /// standard output.
+    /// Once the yard listens, print its URL, and the token if it was generated, as JSON to standard
+    /// output.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -211,8 +211,8 @@ pub(crate) struct StdioArgs {
 
 #[derive(Debug, Parser)]
 #[command(after_help = "In the script, every tool is an async function. Call it by its full name, or by its
-bare name if only one server has it. Look up names that are not valid Python identifiers in `tools`.
-Await every call:
+bare name if only one server has it. If a name is not a valid Python identifier, look it up in
+`tools`, or write `_` for the other characters. Await every call:
   print(await add(a=2, b=3))
   print(await tools[\"get-sum\"](a=2, b=3))
   print(await search_tools(\"weather\"))                find tools
@@ -253,7 +253,7 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
 
-    /// Print the address without opening a browser, for a browser on another machine.
+    /// Print the URL of the login page instead of opening a browser.
     #[arg(long)]
     pub(crate) no_browser: bool,
 }
@@ -337,7 +337,8 @@ pub(crate) struct TypesArgs {
 
 #[derive(Debug, Parser)]
 pub(crate) struct WatchArgs {
-    /// URL of the yard. The page link that `serve` prints, with its token, works too.
+    /// URL of the yard. You can also pass the `page` URL that `serve` prints, which contains the
+    /// token.
     #[arg(long, default_value = "http://127.0.0.1:8080")]
     pub(crate) url: reqwest::Url,
 

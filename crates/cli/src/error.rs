@@ -58,7 +58,7 @@ impl CommandError {
                     .suggest("pass a valid token with --token or TOOLYARD_TOKEN")
             }
             RemoteError::ProtocolMismatch(_) => Self::new(Exit::Unreachable, message)
-                .suggest("check that both sides run the same version with `toolyard --version`"),
+                .suggest("run `toolyard --version` on both machines; the versions must match"),
             RemoteError::Unreachable(_) => Self::new(Exit::Unreachable, message)
                 .suggest("check the URL, or start a yard with `toolyard serve`"),
         }

@@ -140,7 +140,7 @@ impl OneShotYard {
         let plan = plan(which, &wish)?;
         if plan.demo_only {
             print_note("no configuration found, using the demo yard");
-            print_hint("run `toolyard add` to create one");
+            print_hint("run `toolyard add` to create a configuration");
         }
         plan.problems.iter().for_each(report_problem);
         Self::start_and_wait(plan, which, wish, stop).await

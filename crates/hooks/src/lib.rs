@@ -275,7 +275,7 @@ impl HookSettings {
                 Err(match error {
                     HookAnswerError::NoAnswer(_) => {
                         let message = format!("hook `{hook}` failed, so {tool} was not called");
-                        HubError::new(ErrorKind::CannotConnect, message).with_suggestion("try again later")
+                        HubError::new(ErrorKind::CannotConnect, message).with_suggestion("retry later")
                     }
                     HookAnswerError::Invalid(problem) => {
                         let message =

@@ -170,7 +170,7 @@ impl Yard {
 }
 
 fn cancelled(record: &CallRecord) -> HubError {
-    HubError::new(ErrorKind::Cancelled, format!("`{}` was cancelled", record.subject))
+    HubError::new(ErrorKind::Cancelled, format!("`{}` was canceled", record.subject))
 }
 
 fn timed_out(record: &CallRecord) -> HubError {

@@ -97,7 +97,7 @@ impl MissingCredential {
             );
         }
         error.with_suggestion(format!(
-            "add auth.{scheme} to this server in the configuration, or set missing_auth = \"send\" to call it without"
+            "add auth.{scheme} to this server in the configuration, or set missing_auth = \"send\" to call it without credentials"
         ))
     }
 }

@@ -68,7 +68,7 @@ impl ProgramSource {
                 self.settings.programs,
                 self.slots.per_principal_limit()
             );
-            return Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("try again later"));
+            return Err(HubError::new(ErrorKind::TimedOut, message).with_suggestion("retry later"));
         };
         let limits = ProgramLimits {
             time: arguments.time_limit(limit, deadline.remaining()),

@@ -224,7 +224,7 @@ impl DirectConnection {
         add_stderr(&mut details, &self.live.stderr());
         HubError::new(ErrorKind::TimedOut, message)
             .with_details(Value::Object(details))
-            .with_suggestion("check what the server waits for, or allow more time")
+            .with_suggestion("check what the server waits for, or increase the timeout")
     }
 
     async fn to_hub_error(&self, failure: WireError) -> HubError {

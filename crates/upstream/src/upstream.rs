@@ -312,7 +312,7 @@ impl UpstreamState {
         match status.state {
             // The reason already says what to do.
             SourceState::NeedsAuthorization => error,
-            SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
+            SourceState::Disabled => error.with_suggestion("enable the server first"),
             _ => with_stderr(error, &status.stderr),
         }
     }

@@ -56,8 +56,8 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Save the first image, audio or file of the result to this file, and further ones next to it
-    /// with a number. If the result has none, save its text.
+    /// Save the first image, audio or file of the result to this file, and further ones as NAME-2,
+    /// NAME-3 and so on. If the result has none, save its text.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

@@ -83,7 +83,7 @@ fn own_rows(command: &Command) -> Vec<Vec<String>> {
 fn selection_rows(command: &Command) -> Vec<Vec<String>> {
     let call = command.find_subcommand("call").unwrap();
     let is_selection =
-        |argument: &&Arg| argument.get_help_heading() == Some("Which servers") || argument.is_last_set();
+        |argument: &&Arg| argument.get_help_heading() == Some("Server selection") || argument.is_last_set();
     let rows = call.get_arguments().filter(is_selection);
     rows.map(|argument| vec![spelling(argument), explanation(argument)]).collect()
 }

@@ -13,11 +13,12 @@ pub(crate) struct UiArgs {
     #[command(flatten)]
     pub(crate) documents: DocumentArgs,
 
-    /// URL of a running yard to show. The page link that `serve` prints, with its token, works too.
+    /// URL of a running yard to show. You can also pass the `page` URL that `serve` prints, which
+    /// contains the token.
     #[arg(
         long,
         value_name = "URL",
-        help_heading = "Which servers",
+        help_heading = "Server selection",
         conflicts_with_all = ["config", "server", "openapi", "url", "command"]
     )]
     pub(crate) yard: Option<reqwest::Url>,
@@ -28,7 +29,7 @@ pub(crate) struct UiArgs {
         env = "TOOLYARD_TOKEN",
         hide_env_values = true,
         allow_hyphen_values = true,
-        help_heading = "Which servers"
+        help_heading = "Server selection"
     )]
     pub(crate) token: Option<String>,
 }

@@ -187,10 +187,10 @@ async fn a_hook_is_told_what_is_wrong_with_its_answer() {
 #[tokio::test]
 async fn a_hook_that_fails_refuses_the_call_or_lets_it_pass_as_it_was_told() {
     let failures: [(Rule, &str); 4] = [
-        (|_| (500, String::new()), "hook `policy` failed, so add was not called\nhint: try again later"),
-        (|_| (302, String::new()), "hook `policy` failed, so add was not called\nhint: try again later"),
+        (|_| (500, String::new()), "hook `policy` failed, so add was not called\nhint: retry later"),
+        (|_| (302, String::new()), "hook `policy` failed, so add was not called\nhint: retry later"),
         (|_| (200, "{}".to_owned()), "hook `policy` returned an invalid response for add"),
-        (|_| (0, String::new()), "hook `policy` failed, so add was not called\nhint: try again later"),
+        (|_| (0, String::new()), "hook `policy` failed, so add was not called\nhint: retry later"),
     ];
     for (at, (rule, message)) in failures.into_iter().enumerate() {
         let endpoint = Endpoint::start(rule).await;

@@ -48,7 +48,7 @@ async fn ctrl_c_cancels_the_call_at_a_server_that_was_started() {
     within_timeout("the call", called).await;
     process.signal(Signal::Interrupt);
     assert_eq!(process.exit().await, Some(130));
-    assert_eq!(process.stderr(), "error: `mcp__waits__go` was cancelled\n");
+    assert_eq!(process.stderr(), "error: `mcp__waits__go` was canceled\n");
     let last = received().lines().last().unwrap_or_default().to_owned();
     assert!(last.contains("\"notifications/cancelled\""), "{last}");
 }

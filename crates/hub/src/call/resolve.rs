@@ -213,10 +213,10 @@ impl Resolver<'_> {
         let error = HubError::new(ErrorKind::CannotConnect, message)
             .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {
-            SourceState::Disabled => error.with_suggestion("enable it in the configuration"),
+            SourceState::Disabled => error.with_suggestion("enable the server first"),
             SourceState::Starting => error.with_suggestion("repeat the call in a few seconds"),
             SourceState::Retrying => error
-                .with_suggestion("repeat the call later; Toolyard reconnects to the server automatically"),
+                .with_suggestion("retry later; Toolyard reconnects to the server automatically"),
             // The reason already says what to do.
             SourceState::Ready | SourceState::NeedsAuthorization | SourceState::Failed => error,
         })
@@ -291,7 +291,7 @@ fn select_version(tool: Arc<ToolEntry>, asked: Option<&str>) -> Result<Arc<ToolE
         std::iter::once(&tool).chain(&tool.older).filter_map(|tool| tool.version()).collect();
     let message = format!("tool `{}` has no version `{}`", tool.full_name, json::truncate_for_message(asked));
     Err(HubError::new(ErrorKind::UnknownTool, message).with_suggestion(match known.as_slice() {
-        [] => "call it without a version, because it has none".to_owned(),
+        [] => "omit the version, because this tool has none".to_owned(),
         [only] => format!("use version {only}"),
         several => format!("use one of the versions {}", several.join(", ")),
     }))

@@ -22,7 +22,7 @@ impl ConnectError {
             ConnectErrorCause::Spawn(error) => return error.suggestion(),
             ConnectErrorCause::Unauthorized(suggestion) => return suggestion.clone(),
             ConnectErrorCause::TimedOut if settings.transport.downloader().is_some() => {
-                "retry, or allow more time: `--start-timeout 5m` for one run, `start_timeout` in the configuration"
+                "retry, or set a longer time limit: `--start-timeout 5m` for one run, `start_timeout` in the configuration"
             }
             ConnectErrorCause::TimedOut if is_command => {
                 "run the command manually to see what it waits for, or increase `start_timeout`"

@@ -114,7 +114,7 @@ async fn cancelling_ends_the_call_and_tells_the_source() {
     assert!(!seen.is_cancelled());
     cancel.cancel();
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!(parts(&error), (ErrorKind::Cancelled, "`mcp__s__hang` was cancelled", None));
+    assert_eq!(parts(&error), (ErrorKind::Cancelled, "`mcp__s__hang` was canceled", None));
     assert!(seen.is_cancelled());
 }
 

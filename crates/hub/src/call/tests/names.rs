@@ -90,8 +90,8 @@ async fn a_source_that_has_not_listed_its_entries_is_reported_with_its_state() {
     assert_eq!(yard.call(stranger).await.unwrap_err().kind(), ErrorKind::UnknownTool);
     for (state, suggestion) in [
         (SourceState::Starting, "repeat the call in a few seconds"),
-        (SourceState::Retrying, "repeat the call later; Toolyard reconnects to the server automatically"),
-        (SourceState::Disabled, "enable it in the configuration"),
+        (SourceState::Retrying, "retry later; Toolyard reconnects to the server automatically"),
+        (SourceState::Disabled, "enable the server first"),
     ] {
         down.set_status(SourceStatus::new(state, false));
         let message = format!("git is {}", state.label());

@@ -78,8 +78,8 @@ async fn a_version_that_is_not_there_is_refused_with_those_that_are() {
     );
     for (metadata, advice) in [
         (json!({"version": "1"}), "use version 1"),
-        (json!({}), "call it without a version, because it has none"),
-        (json!({"version": 7}), "call it without a version, because it has none"),
+        (json!({}), "omit the version, because this tool has none"),
+        (json!({"version": 7}), "omit the version, because this tool has none"),
     ] {
         let (outcome, _) = ask(&yard(&[&source(vec![versioned("t", metadata)])]), Some("2")).await;
         assert_eq!(outcome.unwrap_err().suggestion(), Some(advice));
