@@ -107,7 +107,9 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
         }
         Some(_) => {
             print_error(&format!("other replicas cannot reach this one at `{}`", bound.address()));
-            print_hint("set `cluster.advertise` to a URL that the other replicas can reach, or listen on one address");
+            print_hint(
+                "set `cluster.advertise` to a URL that the other replicas can reach, or listen on one address",
+            );
             running.stop().await;
             return Ok(Exit::Usage);
         }

@@ -215,8 +215,9 @@ impl Resolver<'_> {
         Some(match status.state {
             SourceState::Disabled => error.with_suggestion("enable the server first"),
             SourceState::Starting => error.with_suggestion("repeat the call in a few seconds"),
-            SourceState::Retrying => error
-                .with_suggestion("retry later; Toolyard reconnects to the server automatically"),
+            SourceState::Retrying => {
+                error.with_suggestion("retry later; Toolyard reconnects to the server automatically")
+            }
             // The reason already says what to do.
             SourceState::Ready | SourceState::NeedsAuthorization | SourceState::Failed => error,
         })
