@@ -113,8 +113,8 @@ struct SavedSession {
 enum Location {
     Here,
     Elsewhere(Replica),
-    /// No replica can answer it.
-    Refused(Response<Body>),
+    /// The router responds itself.
+    Answered(Response<Body>),
 }
 
 impl ReplicaRouter {
@@ -205,7 +205,7 @@ impl ReplicaRouter {
         loop {
             let replica = match self.locate(&endpoint, head, body, (lookup, is_forwarded)).await {
                 Location::Here => return None,
-                Location::Refused(response) => return Some(response),
+                Location::Answered(response) => return Some(response),
                 // Only the first replica forwards, so that requests cannot circulate. It may know
                 // better than this one where the session is.
                 Location::Elsewhere(_) if is_forwarded && lookup == HomeLookup::Cached => {
@@ -316,7 +316,7 @@ impl ReplicaRouter {
             Ok(session) => session,
             Err(SessionIdError::Expired) => {
                 let message = "the session has expired; send `initialize` again";
-                return Location::Refused(failure(StatusCode::NOT_FOUND, body, message));
+                return Location::Answered(failure(StatusCode::NOT_FOUND, body, message));
             }
             // The endpoint does not know it either, and says so.
             Err(SessionIdError::Invalid) => return Location::Here,
@@ -325,7 +325,14 @@ impl ReplicaRouter {
         let result = match home {
             Ok(SessionHome::Elsewhere(replica)) => return Location::Elsewhere(replica),
             Ok(SessionHome::Here) if head.method == Method::DELETE => {
-                self.replicas.end_session(session.label()).await
+                // Ended below, it cannot be opened here any more if it has just been taken over.
+                let was_adopted = self.replicas.adopted(session.label()).is_some();
+                let ended = self.replicas.end_session(session.label()).await;
+                if ended.is_ok() && was_adopted {
+                    endpoint.sessions.delete(id);
+                    return Location::Answered(StatusCode::NO_CONTENT.into_response());
+                }
+                ended
             }
             Ok(SessionHome::Here) if self.is_draining() && self.other_replica().is_some() => {
                 if !endpoint.sessions.close_unless_busy(id) {
@@ -343,7 +350,7 @@ impl ReplicaRouter {
             Ok(()) => Location::Here,
             Err(error) => {
                 let message = format!("the session cannot be located: {error}; retry later");
-                Location::Refused(failure(StatusCode::SERVICE_UNAVAILABLE, body, &message))
+                Location::Answered(failure(StatusCode::SERVICE_UNAVAILABLE, body, &message))
             }
         }
     }
@@ -373,7 +380,7 @@ impl ReplicaRouter {
             Some(replica) => Location::Elsewhere(replica),
             None => {
                 let message = "this replica is shutting down; retry later";
-                Location::Refused(failure(StatusCode::SERVICE_UNAVAILABLE, body, message))
+                Location::Answered(failure(StatusCode::SERVICE_UNAVAILABLE, body, message))
             }
         }
     }

@@ -353,7 +353,7 @@ impl<C: Clone + PartialEq> SessionRegistry<C> {
     }
 
     /// Ends a session on behalf of the client.
-    pub(crate) fn delete(&self, id: &str) {
+    pub fn delete(&self, id: &str) {
         if let Some((_, session)) = self.lock().remove(id) {
             session.lock().is_deleted = true;
             session.close();

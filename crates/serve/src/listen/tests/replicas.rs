@@ -195,6 +195,16 @@ async fn list(replica: &RunningReplica, session: &str) -> (u16, Value) {
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
 }
 
+/// Ends a session and returns the status.
+async fn delete(replica: &RunningReplica, session: &str) -> u16 {
+    let mut stream = replica.server.connect().await;
+    let head = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\n{session}connection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
 fn lists_both_tools((status, body): (u16, Value)) -> bool {
     status == 200 && body["result"]["tools"].as_array().is_some_and(|tools| tools.len() == 2)
 }
@@ -277,13 +287,19 @@ async fn the_session_of_a_dead_replica_continues_on_another_and_ends_everywhere(
         json!({"jsonrpc": "2.0", "id": 3, "method": "resources/unsubscribe", "params": {"uri": "a:b"}});
     post(&b.server, &ada, &unsubscribe).await;
     assert_eq!(shared.lock().saved.values().collect::<Vec<_>>(), saved.iter().collect::<Vec<_>>());
-    let mut stream = b.server.connect().await;
-    let head = format!("DELETE /mcp HTTP/1.1\r\nhost: localhost\r\n{ada}connection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert_eq!(delete(&b, &ada).await, 204);
     assert_eq!(list(&b, &ada).await.0, 404);
+}
+
+#[tokio::test]
+async fn the_session_of_a_dead_replica_can_be_ended_at_another_one() {
+    let (a, b, _) = two_replicas().await;
+    let ada = session(&a.server, BEARER).await.unwrap();
+    a.member.die();
+    assert_eq!(delete(&b, &ada.replace(BEARER, OTHER)).await, 404, "another principal");
+    assert_eq!(delete(&b, &ada).await, 204);
+    assert_eq!(list(&b, &ada).await.0, 404);
+    assert_eq!(delete(&b, &ada).await, 404, "a second time");
 }
 
 #[tokio::test]
