@@ -38,8 +38,10 @@ if redis.call('EXISTS', gone .. id) == 1 then
 end
 local all = redis.call('HGETALL', records)
 for at = 1, #all, 2 do
+  -- Another version may have written it.
+  local readable, other = pcall(cjson.decode, all[at + 1])
   -- A process with another ID at the same address has replaced that replica.
-  if all[at] ~= id and cjson.decode(all[at + 1]).url == url then
+  if all[at] ~= id and readable and type(other) == 'table' and other.url == url then
     remove(all[at])
   end
 end
