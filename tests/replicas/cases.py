@@ -1,6 +1,7 @@
 """How the tests of several replicas report, and the yard that most of them use."""
 
 import contextlib
+import hashlib
 import json
 import threading
 import time
@@ -56,6 +57,13 @@ def asker(home, **server):
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     env = ", ".join(f"{key} = {json.dumps(value)}" for key, value in env.items())
     return "\n".join(["[servers.asker]", *lines, f"env = {{ {env} }}"]) + "\n"
+
+
+def people(tokens):
+    """Returns the tables of tokens, which are named, with all permissions."""
+    digest = lambda token: hashlib.sha256(token.encode()).hexdigest()
+    one = lambda name, token: f'[[tokens]]\nname = "{name}"\nsha256 = "{digest(token)}"\npermissions = ["*"]\n'
+    return "".join(one(*each) for each in tokens.items())
 
 
 WHO, ASK, WAIT, NOTE, LOG = (f"mcp__asker__{tool}" for tool in ("who", "ask", "wait", "note", "log"))

@@ -4,15 +4,18 @@ import http.client
 import json
 import threading
 import time
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Upstream:
-    """An MCP server. Its tool `work` takes `seconds` and returns the number of the call."""
+    """An MCP server. Its tool `work` takes `seconds` and returns the number of the call. `by_id` counts the calls by their
+    argument `id`, which is returned, too."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.running = self.most = self.calls = 0
+        self.by_id = Counter()
         upstream = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -66,14 +69,17 @@ class Upstream:
             return {}
         if method != "tools/call":
             return None
+        arguments = params.get("arguments", {})
         with self.lock:
             self.running, self.calls = self.running + 1, self.calls + 1
             self.most, number = max(self.most, self.running), self.calls
-        time.sleep(params.get("arguments", {}).get("seconds", 0))
+            if "id" in arguments:
+                self.by_id[arguments["id"]] += 1
+        time.sleep(arguments.get("seconds", 0))
         with self.lock:
             self.running -= 1
-        text = json.dumps({"number": number})
-        return {"content": [{"type": "text", "text": text}], "structuredContent": {"number": number}}
+        result = {"number": number, **({"id": arguments["id"]} if "id" in arguments else {})}
+        return {"content": [{"type": "text", "text": json.dumps(result)}], "structuredContent": result}
 
     def forget(self):
         """Counts the most concurrent calls from now on."""
