@@ -176,10 +176,12 @@ def read_redis(answer):
 
 
 class Link:
-    """A TCP relay to a port, so that one replica can lose a store that the others still reach. Runs in threads."""
+    """A TCP relay to a port, so that one replica can lose a store that the others still reach. Runs in threads.
+    `delay_seconds` is how long it holds every piece of data that it passes on."""
 
     def __init__(self, target):
         self.target, self.port, self.is_cut, self.open = target, free_port(), False, set()
+        self.delay_seconds = 0
         self.listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -220,6 +222,7 @@ class Link:
     def _copy(self, source, sink):
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
+                time.sleep(self.delay_seconds)
                 sink.sendall(data)
         for each in (source, sink):
             with contextlib.suppress(OSError):

@@ -4,7 +4,7 @@ import itertools
 import threading
 import time
 
-from cases import ASK, LOG, WAIT, WHO, asker, at_most, equal, together
+from cases import ASK, LOG, NOTE, WAIT, WHO, asker, at_most, equal, together
 from clients import ELICITATION, Legacy, Modern, content, execute
 from cluster import DEAD_SECONDS, Cluster, Link, eventually
 
@@ -13,6 +13,8 @@ PATIENCE = DEAD_SECONDS + 3
 # How long a request takes at most without Redis: shared limits wait two seconds for it before each replica applies its
 # share, and a new session makes two requests.
 WITHOUT_REDIS = 5
+# How long a slow Redis takes to receive a command, and as long to answer.
+SLOW_SECONDS = 0.05
 # How long a replica is stopped.
 STOPPED_SECONDS = 10
 
@@ -28,6 +30,7 @@ def run(group):
         stopped(group, cluster)
         alone(group, cluster, links)
         store(group, cluster)
+        slow(group, cluster, links)
         for link in links:
             link.close()
 
@@ -242,6 +245,16 @@ def store(group, cluster):
             redis.resume()
         cluster.wait_until_joined()
         everything_works(cluster, sessions, WITHOUT_REDIS)
+    with group.case("Redis full: sessions go on, and new ones are opened"):
+        redis.ask("CONFIG", "SET", "maxmemory", "1")
+        try:
+            time.sleep(DEAD_SECONDS + 1)
+            everything_works(cluster, sessions, WITHOUT_REDIS)
+            equal({each.get("/ready")[1]["store"] for each in cluster.replicas}, {"unavailable"})
+        finally:
+            redis.ask("CONFIG", "SET", "maxmemory", "0")
+        cluster.wait_until_joined()
+        everything_works(cluster, sessions, WITHOUT_REDIS)
     with group.case("a replica and Redis die together: its sessions get an error at once, and go on when Redis is back"):
         redis.kill()
         first.kill()
@@ -255,6 +268,30 @@ def store(group, cluster):
         equal([where(sessions[0], each) for each in (third, second)], [second.name] * 2)
     first.start().wait()
     cluster.wait_until_joined()
+
+
+def slow(group, cluster, links):
+    """Redis answers every replica late."""
+    sessions = [opened(each)[0] for each in cluster.replicas]
+    for session, replica in zip(sessions, cluster.replicas):
+        session.home = replica
+    for link in links:
+        link.delay_seconds = SLOW_SECONDS
+    try:
+        with group.case("Redis slow: every client is served, and no replica counts as dead"):
+            everything_works(cluster, sessions, WITHOUT_REDIS)
+            time.sleep(DEAD_SECONDS + 1)
+            everything_works(cluster, sessions, WITHOUT_REDIS)
+            cluster.wait_until_joined()
+            equal({each.get("/ready")[1]["store"] for each in cluster.replicas}, {"available"})
+        with group.case("Redis slow: a call with an idempotency key is made once"):
+            call = lambda replica: execute(replica.url, NOTE, {"line": "slow"}, idempotencyKey="slow")
+            replies = together(*(lambda each=each: call(each) for each in cluster.replicas * 2))
+            equal([each.status for each in replies], [200] * 6)
+            equal((group.home / "notes").read_text().splitlines().count("slow"), 1)
+    finally:
+        for link in links:
+            link.delay_seconds = 0
 
 
 def hammered(cluster, sessions, event):

@@ -2,22 +2,24 @@
 they should be."""
 
 import email.utils
-import hashlib
 import itertools
+import json
 import random
 import subprocess
 import time
 from pathlib import Path
 
-from cases import ASK, WHO, asker, at_most, equal
-from clients import ELICITATION, Legacy, Modern, content, send
-from cluster import KEYS, Cluster, Replica
+from cases import ASK, NOTE, WHO, asker, at_most, equal, people
+from clients import ELICITATION, Legacy, Modern, content, execute, send
+from cluster import KEYS, Cluster, Replica, eventually
 from failures import PATIENCE, parked, where
 from harness import processes
 from harness.debian import require_program
 
 OWNER = "owner-token-of-these-tests"
 PEOPLE = {"alice": "alice-token-of-these-tests", "bob": "bob-token-of-these-tests"}
+# The prefix of all keys in Redis.
+KEY = "toolyard:{yard}:"
 ACCEPT = {"action": "accept", "content": {"answer": "mine"}}
 
 
@@ -25,17 +27,12 @@ def run(group):
     tokens(group)
     rotation(group)
     strangers(group)
+    impostors(group)
     clocks(group)
 
 
-def people():
-    digest = lambda token: hashlib.sha256(token.encode()).hexdigest()
-    one = lambda name, token: f'[[tokens]]\nname = "{name}"\nsha256 = "{digest(token)}"\npermissions = ["*"]\n'
-    return "".join(one(*each) for each in PEOPLE.items())
-
-
 def tokens(group):
-    yard = people() + asker(group.home)
+    yard = people(PEOPLE) + asker(group.home)
     with Cluster(group.home / "tokens", yard, auth="token", token=OWNER, nginx=False) as cluster:
         cluster.start()
         first, second, third = cluster.replicas
@@ -174,15 +171,12 @@ def strangers(group):
         cluster.start()
         first, second, third = cluster.replicas
         with group.case("a replica with other keys is reported in GET /replicas of every replica"):
-            differ = lambda replica: {
-                each["name"]: each.get("differences", []) for each in replica.get("/mcp/replicas")[1]["replicas"]
-            }
-            equal([name for name, keys in differ(first).items() if "keys" in keys], [third.name])
-            equal(sorted(name for name, keys in differ(third).items() if "keys" in keys), [first.name, second.name])
+            equal(differences(first), {first.name: [], second.name: [], third.name: ["keys"]})
+            equal(differences(second), {first.name: [], second.name: [], third.name: ["keys"]})
+            equal(differences(third), {first.name: ["keys"], second.name: ["keys"], third.name: []})
         with group.case("a replica with other keys is reported in the log of every replica"):
             for replica in cluster.replicas:
-                lines = [line for line in replica.log().splitlines() if "differs" in line and "keys" in line]
-                assert lines, replica.log()[-1000:]
+                assert eventually(lambda replica=replica: warnings(replica, "keys")), replica.log()[-1000:]
         with group.case("sessions and request states of a replica with other keys are refused, and never hang"):
             sessions = {each: Legacy(each.url) for each in cluster.replicas}
             for at, home in itertools.product(cluster.replicas, cluster.replicas):
@@ -228,6 +222,95 @@ def strangers(group):
             first.start().wait()
 
 
+def differences(replica):
+    return {each["name"]: each["differences"] for each in replica.get("/mcp/replicas")[1]["replicas"]}
+
+
+def warnings(replica, difference):
+    return [line for line in replica.log().splitlines() if "another replica differs" in line and difference in line]
+
+
+def impostors(group):
+    """Replicas of another version and configuration, and entries in Redis that claim what is not theirs."""
+    with Cluster(group.home / "impostors", asker(group.home), nginx=False) as cluster:
+        first, second, third = cluster.replicas
+        third.config = cluster.home / "other.toml"
+        third.config.write_text(cluster.config.read_text() + "\n[limits]\ncall_seconds = 77\n")
+        cluster.start()
+        redis = cluster.redis
+        sessions = {each: Legacy(each.url) for each in cluster.replicas}
+        with group.case("a replica with another configuration is reported by every replica, and works"):
+            equal(differences(first), {first.name: [], second.name: [], third.name: ["configuration"]})
+            equal(differences(third), {first.name: ["configuration"], second.name: ["configuration"], third.name: []})
+            for replica in cluster.replicas:
+                assert eventually(lambda replica=replica: warnings(replica, "configuration")), replica.log()[-1000:]
+            for home, at in itertools.product(cluster.replicas, cluster.replicas):
+                equal(where(sessions[home], at), home.name, f"at {at.name}")
+        with group.case("a replica of another version is reported by every replica, and sessions go on"):
+            newer = {"name": "newer", "url": "http://127.0.0.1:1", "version": "99.0.0", "unknown": {"a": [1]}}
+            register(redis, "f" * 32, newer)
+            listed = lambda each: differences(each).get("newer")
+            expected = [["version"], ["version"], ["version", "configuration"]]
+            assert eventually(lambda: [listed(each) for each in cluster.replicas] == expected), differences(first)
+            for replica in cluster.replicas:
+                assert eventually(lambda replica=replica: warnings(replica, "version")), replica.log()[-1000:]
+            for home, at in itertools.product(cluster.replicas, cluster.replicas):
+                equal(where(sessions[home], at), home.name, f"at {at.name}")
+            cluster.wait_until_joined(20)
+        with group.case("a replica that claims the address of another one is removed, and gets no requests"):
+            register(redis, "e" * 32, {"name": "liar", "url": second.url})
+            with at_most(PATIENCE, "calls"):
+                for home, at in itertools.product(cluster.replicas, cluster.replicas):
+                    equal(where(sessions[home], at), home.name, f"at {at.name}")
+            cluster.wait_until_joined()
+        with group.case("garbage in place of a replica does not harm the others"):
+            for text in ("", "x", "[]", "{}", '{"name": 7, "url": "x"}', '{"name": "' + "n" * 100_000 + '"}'):
+                register(redis, "d" * 32, text)
+                time.sleep(1.2)
+                for home, at in itertools.product(cluster.replicas, cluster.replicas):
+                    equal(where(sessions[home], at), home.name, f"at {at.name} with {text[:20]!r}")
+            redis.ask("HDEL", f"{KEY}replicas:records", "d" * 32)
+            cluster.wait_until_joined()
+        claimed_sessions(group, cluster)
+
+
+def claimed_sessions(group, cluster):
+    """Redis says that a session has a home that does not have it."""
+    first, second, third = cluster.replicas
+    session = Legacy(first.url)
+    first.kill()
+    equal(where(session, second), second.name)
+    (home,) = [key for key in cluster.redis.keys() if key.startswith(f"{KEY}session:")]
+    owners = [cluster.redis.ask("GET", home), replica_id(cluster.redis, third), "0" * 32, "released", "garbage \r\n"]
+    with group.case("a session that is claimed by a replica without it is served by one replica, once for each call"):
+        lines = []
+        for owner in owners:
+            cluster.redis.ask("SET", home, owner, "PX", 60_000)
+            for at in (third, second, third):
+                lines.append(f"claimed {len(lines)}")
+                with at_most(PATIENCE, f"a call at {at.name}, claimed by {owner!r}"):
+                    content(session.call(at.url, NOTE, {"line": lines[-1]}, seconds=PATIENCE + 5))
+        noted = [line for line in (group.home / "notes").read_text().splitlines() if line.startswith("claimed")]
+        equal(sorted(noted), sorted(lines))
+
+
+def register(redis, id, record):
+    """Registers a replica that stays alive for some seconds. What the record lacks is that of a live replica."""
+    if isinstance(record, dict):
+        live = json.loads(redis.ask("HGET", f"{KEY}replicas:records", replica_id(redis)))
+        record = json.dumps({**live, **record})
+    redis.ask("HSET", f"{KEY}replicas:records", id, record)
+    redis.ask("ZADD", f"{KEY}replicas:seen", int(redis.ask("TIME")[0]) * 1000 + 5_000, id)
+
+
+def replica_id(redis, replica=None):
+    """Returns the ID of a live replica, or of the one with the first name."""
+    flat = redis.ask("HGETALL", f"{KEY}replicas:records")
+    records = {id: json.loads(record) for id, record in zip(flat[::2], flat[1::2])}
+    named = lambda record: record["name"] == (replica.name if replica else "replica-1")
+    return next(id for id, record in records.items() if named(record))
+
+
 def clocks(group):
     """Two replicas whose clocks are ten minutes apart from that of the first one."""
     library = faketime_library()
@@ -243,11 +326,32 @@ def clocks(group):
             for home, at in itertools.product(cluster.replicas, cluster.replicas):
                 equal(where(sessions[home], at), home.name, f"at {at.name}")
                 equal(content(parked(home, f"{home.name} {at.name}")(at.url))["replica"], home.name, f"at {at.name}")
+        with group.case("clocks ten minutes apart: a call with an idempotency key is made once"):
+            for at in cluster.replicas:
+                equal(execute(at.url, NOTE, {"line": "clocks"}, idempotencyKey="clocks").status, 200, at.name)
+            equal((group.home / "notes").read_text().splitlines().count("clocks"), 1)
         with group.case("clocks ten minutes apart: sessions of a dead replica go on"):
             cluster.replicas[0].kill()
             for at in cluster.replicas[1:]:
                 where(sessions[cluster.replicas[0]], at)
             cluster.wait_until_joined()
+        cluster.replicas[0].start().wait()
+        expired(group, cluster)
+
+
+def expired(group, cluster):
+    """The clock of the third replica is put forward by a day and an hour."""
+    first, second, third = cluster.replicas
+    old = Legacy(first.url)
+    third.restart(FAKETIME="+90000s")
+    cluster.wait_until_joined()
+    with group.case("a session ID that has expired gets 404 with the reason, and another session can be opened"):
+        reply = old.ask(third.url, "tools/list")
+        equal((reply.status, reply.failure), (404, "the session has expired; send `initialize` again"))
+        equal(old.listen(third.url).reply().status, 404)
+        equal([where(old, each) for each in (first, second)], [first.name] * 2)
+        new = Legacy(third.url)
+        equal([where(new, each) for each in cluster.replicas], [third.name] * 3)
 
 
 def offset(replica):
