@@ -195,12 +195,21 @@ class Crowd:
             id = self.new_id("questions", at)
 
             def call():
-                answer = lambda message: session.respond(self.url, message["id"], accept(message["params"]["message"]))
+                answer = lambda message: self.respond(session, message["id"], accept(message["params"]["message"]))
                 number, stream = session.start(self.url, "tools/call", {"name": ASK, "arguments": {"id": id, "rounds": 2}})
                 return check_answers(self.finish(session, number, stream, answer), id)
 
             self.attempt("questions", call, id, 2 * LONGEST_SECONDS)
             yield
+
+    def respond(self, session, id, answer):
+        """Sends an answer until a replica has received it. Otherwise the server would wait for it."""
+        for _ in range(20):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                if session.respond(self.url, id, answer).status < 500:
+                    return
+            time.sleep(PAUSE_SECONDS)
+        raise Lost("a broken connection: no replica received the answer")
 
     def parked(self, chosen, at):
         """A modern client whose server asks it."""
