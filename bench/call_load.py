@@ -1,4 +1,4 @@
-"""Loads a yard with `tools/call` requests of a modern client, and measures the CPU that they cost."""
+"""Loads a yard with `tools/call` requests, and measures the CPU that they cost."""
 
 import json
 import os
@@ -39,17 +39,23 @@ def cpu(pids):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def load(folder, url, name):
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {"a": 2, "b": 3}, "_meta": META}}
+def load(folder, url, name, session=None):
+    """Calls `name` for some seconds as a modern client, or in the session of a legacy client. Returns the number of calls."""
+    params = {"name": name, "arguments": {"a": 2, "b": 3}}
+    if session:
+        headers = {"MCP-Protocol-Version": "2025-11-25", "Mcp-Session-Id": session}
+    else:
+        headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": name}
+        params["_meta"] = META
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    lines = "\n".join(f'wrk.headers["{name}"] = "{value}"' for name, value in headers.items())
     script = folder / "call.lua"
     script.write_text(f"""
 wrk.method = "POST"
 wrk.body = [==[{json.dumps(body)}]==]
 wrk.headers["Content-Type"] = "application/json"
 wrk.headers["Accept"] = "application/json, text/event-stream"
-wrk.headers["MCP-Protocol-Version"] = "2026-07-28"
-wrk.headers["Mcp-Method"] = "tools/call"
-wrk.headers["Mcp-Name"] = "{name}"
+{lines}
 local bad = 0
 response = function(status, headers, body) if status ~= 200 or not string.find(body, '"sum":5', 1, true) then bad = bad + 1 end end
 """)
