@@ -32,6 +32,12 @@ def without_pid(seen):
     return {key: value for key, value in seen.items() if key != "pid"}
 
 
+def repeat(paths, home, replicas):
+    """Repeats the paths as often as this replica has to answer questions of the `QUESTIONS` in all."""
+    count = len(range(replicas.index(home), QUESTIONS, len(replicas)))
+    return list(itertools.islice(itertools.cycle(paths), count))
+
+
 def ask_modern(client, path, id):
     """Makes one call. Its first request goes to the first replica of the path, each retry to the next one. Returns the
     result and the request states."""
@@ -49,15 +55,15 @@ def ask_modern(client, path, id):
 
 def modern_questions(group, cluster):
     replicas = cluster.replicas
-    # The call, the first retry and the second retry are each on another replica than the one before.
-    paths = [path for path in itertools.product(replicas, repeat=3) if path[0] is not path[1] is not path[2] is not path[0]]
-    paths += [(a, b, b) for a, b in itertools.permutations(replicas, 2)]
 
     def ask(home):
         # A legacy server over stdio does not say which call it asks about, so each replica makes one call at a time.
-        client, own = Modern(capabilities=ELICITATION), [path for path in paths if path[0] is home]
-        for number in range(QUESTIONS // len(replicas)):
-            path, id = own[number % len(own)], f"{home.name} modern {number}"
+        client, others = Modern(capabilities=ELICITATION), [each for each in replicas if each is not home]
+        # The call, the first retry and the second retry are each at another replica.
+        paths = repeat([(home, *retries) for retries in itertools.permutations(others)], home, replicas)
+        # In addition, some calls have both retries at one replica.
+        for number, path in enumerate([*paths, *((home, other, other) for other in others)]):
+            id = f"{home.name} modern {number}"
             seen, states = ask_modern(client, path, id)
             equal(without_pid(seen), expected(home, id, 2))
             equal(len(set(states)), 2, "request states")
@@ -79,10 +85,11 @@ def legacy_questions(group, cluster):
     replicas = cluster.replicas
 
     def ask(home):
-        paths = [path for path in itertools.product(replicas, repeat=2) if set(path) != {home}]
-        for number in range(QUESTIONS // len(replicas)):
-            stream, answers = paths[number % len(paths)]
-            if number % len(paths) == 0:
+        paths = repeat(list(itertools.permutations(replicas, 2)), home, replicas)
+        # In addition, some calls have both at one replica that is not the home.
+        paths += [(other, other) for other in replicas if other is not home]
+        for number, (stream, answers) in enumerate(paths):
+            if number % 8 == 0:
                 session = Legacy(home.url, capabilities=ELICITATION)
             id = f"{home.name} legacy {number}"
 
