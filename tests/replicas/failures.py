@@ -285,9 +285,14 @@ def slow(group, cluster, links):
             cluster.wait_until_joined()
             equal({each.get("/ready")[1]["store"] for each in cluster.replicas}, {"available"})
         with group.case("Redis slow: a call with an idempotency key is made once"):
-            call = lambda replica: execute(replica.url, NOTE, {"line": "slow"}, idempotencyKey="slow")
+
+            def call(replica):
+                # The first command of a script takes three round trips. If it is too late, the call is refused.
+                send = lambda: execute(replica.url, NOTE, {"line": "slow"}, idempotencyKey="slow")
+                return eventually(lambda: [reply for reply in [send()] if reply.status != 502], 10)[0]
+
             replies = together(*(lambda each=each: call(each) for each in cluster.replicas * 2))
-            equal([each.status for each in replies], [200] * 6)
+            equal([each.status for each in replies], [200] * 6, [each.text[:300] for each in replies])
             equal((group.home / "notes").read_text().splitlines().count("slow"), 1)
     finally:
         for link in links:
