@@ -163,7 +163,7 @@ def guest(terminal, binary, yard):
     terminal.shows("ready", "a guest sees servers")
     terminal.types("/every")
     terminal.keys("Enter", "e")
-    terminal.shows("this needs the permission manage", "a guest cannot manage servers")
+    terminal.shows("this needs the permission `manage`", "a guest cannot manage servers")
     terminal.keys("L")
     terminal.shows("as guest; n", "the log names the principal")
     terminal.keys("Enter")

@@ -212,7 +212,7 @@ pub(crate) struct StdioArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = "In the script, every tool is an async function. Call it by its full name, or by its
 bare name if only one server has it. If a name is not a valid Python identifier, look it up in
-`tools`, or write `_` for the other characters. Await every call:
+`tools`, or write `_` for each character that Python does not allow. Await every call:
   print(await add(a=2, b=3))
   print(await tools[\"get-sum\"](a=2, b=3))
   print(await search_tools(\"weather\"))                find tools

@@ -34,24 +34,24 @@ impl ClientApp {
     pub(crate) fn files(self, around: &Environment) -> Vec<PathBuf> {
         let home = |file: &str| around.home().map(|home| home.join(file));
         let config = |file: &str| around.config_home().map(|home| home.join(file));
-        let here = |file: &str| Some(around.folder().join(file));
+        let in_project = |file: &str| Some(around.folder().join(file));
         let mac = |file: &str| home(&format!("Library/Application Support/{file}"));
         let files = match self {
-            Self::ClaudeCode => vec![home(".claude.json"), here(".mcp.json")],
+            Self::ClaudeCode => vec![home(".claude.json"), in_project(".mcp.json")],
             Self::ClaudeDesktop => {
                 vec![config("Claude/claude_desktop_config.json"), mac("Claude/claude_desktop_config.json")]
             }
-            Self::Cursor => vec![home(".cursor/mcp.json"), here(".cursor/mcp.json")],
+            Self::Cursor => vec![home(".cursor/mcp.json"), in_project(".cursor/mcp.json")],
             Self::VsCode => {
-                vec![config("Code/User/mcp.json"), mac("Code/User/mcp.json"), here(".vscode/mcp.json")]
+                vec![config("Code/User/mcp.json"), mac("Code/User/mcp.json"), in_project(".vscode/mcp.json")]
             }
             Self::Windsurf => vec![home(".codeium/windsurf/mcp_config.json")],
             Self::Codex => {
                 let moved = around.variable("CODEX_HOME").filter(|home| !home.is_empty());
                 let moved = moved.map(|home| PathBuf::from(home).join("config.toml"));
-                vec![moved.or_else(|| home(".codex/config.toml")), here(".codex/config.toml")]
+                vec![moved.or_else(|| home(".codex/config.toml")), in_project(".codex/config.toml")]
             }
-            Self::Gemini => vec![home(".gemini/settings.json"), here(".gemini/settings.json")],
+            Self::Gemini => vec![home(".gemini/settings.json"), in_project(".gemini/settings.json")],
         };
         let mut known: Vec<PathBuf> = Vec::new();
         for file in files.into_iter().flatten() {

@@ -46,8 +46,8 @@ fn decline_question(question: &Question) -> Result<Raw, HubError> {
 }
 
 fn unsupported_question(kind: QuestionKind) -> HubError {
-    let what = if kind == QuestionKind::Sample { "sampling" } else { "roots" };
-    HubError::new(ErrorKind::ClientCannot, format!("the command line does not support {what}"))
+    let feature = if kind == QuestionKind::Sample { "sampling" } else { "roots" };
+    HubError::new(ErrorKind::ClientCannot, format!("the command line does not support {feature}"))
 }
 
 fn ask_person(questions: &[Question]) -> Result<RawAnswers, HubError> {

@@ -89,13 +89,13 @@ impl UnavailableServer {
 
     /// Describes the problem in words that follow the name of the server.
     pub(crate) fn describe(&self) -> String {
-        let what = match self.state {
+        let problem = match self.state {
             SourceState::NeedsAuthorization => "requires authentication",
             SourceState::Disabled => "is disabled",
             SourceState::Failed => "cannot be used",
             SourceState::Starting | SourceState::Ready | SourceState::Retrying => "cannot be reached",
         };
-        format!("{what}: {}", self.reason)
+        format!("{problem}: {}", self.reason)
     }
 
     /// Prints an error, because the command cannot continue without this server.

@@ -45,9 +45,9 @@ pub(crate) async fn run(args: RunArgs) -> anyhow::Result<Exit> {
     if let Some(time) = args.timeout {
         arguments["timeout_ms"] = json!(u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
     }
-    let what = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
+    let target = CallTarget::Tool { name: "execute_program".to_owned(), arguments: Some(to_raw(&arguments)) };
     let context = CallContext { front: Some(FrontName::Cli), ..CallContext::default() };
-    let request = CallRequest::new(what, assembly::owner(&config));
+    let request = CallRequest::new(target, assembly::owner(&config));
     let request = CallRequest { cancel: stop.clone(), context, ..request };
     let show = if args.json { OutputTiming::Buffered } else { OutputTiming::Streamed };
     let work = execute(Arc::clone(&running.yard), running.programs.clone(), request, show);

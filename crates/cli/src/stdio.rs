@@ -17,7 +17,7 @@ pub(crate) async fn run(args: StdioArgs) -> anyhow::Result<Exit> {
     let Some(config) = given.load() else {
         return Ok(Exit::Usage);
     };
-    let exposed = |what| args.expose.contains(&what);
+    let exposed = |part| args.expose.contains(&part);
     if exposed(Expose::Programs) && !config.programs.is_enabled() {
         let error = CommandError::usage("programs are disabled in the configuration");
         return Ok(error.suggest("set `programs.enabled = true`, or omit `programs` from --expose").report());

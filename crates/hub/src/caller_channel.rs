@@ -171,7 +171,7 @@ impl CallerChannel {
 
     /// Sends a log message if the caller requested messages of its level.
     pub fn log(&self, line: LogLine) {
-        if self.state.capabilities.log_level.is_some_and(|wanted| line.level >= wanted) {
+        if self.state.capabilities.log_level.is_some_and(|minimum| line.level >= minimum) {
             self.try_send(CallerUpdate::Log(line));
         }
     }
@@ -266,13 +266,13 @@ impl ClientCapabilities {
 /// Returns the error for a question that the client of the caller does not support. Its details
 /// name the missing capability.
 fn missing_capability_error(kind: QuestionKind) -> HubError {
-    let (what, needed) = match kind {
+    let (feature, needed) = match kind {
         QuestionKind::ElicitForm => ("form elicitation", serde_json::json!({"elicitation": {"form": {}}})),
         QuestionKind::ElicitUrl => ("URL elicitation", serde_json::json!({"elicitation": {"url": {}}})),
         QuestionKind::Sample => ("sampling", serde_json::json!({"sampling": {}})),
         QuestionKind::Roots => ("roots", serde_json::json!({"roots": {}})),
     };
-    HubError::new(ErrorKind::ClientCannot, format!("this call requires a client that supports {what}"))
+    HubError::new(ErrorKind::ClientCannot, format!("this call requires a client that supports {feature}"))
         .with_suggestion("use a client that declares this capability")
         .with_details(needed)
 }

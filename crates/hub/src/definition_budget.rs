@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn lower_limits_count_from_the_next_reservation_on() {
         let budget = DefinitionBudget::default();
-        let mut kept = budget.reserve();
-        kept.grow(500).unwrap();
+        let mut reservation = budget.reserve();
+        reservation.grow(500).unwrap();
         budget.set_limits(DefinitionLimits { per_source: 400, total: 400 });
         assert_eq!(budget.reserve().grow(1), Err(DefinitionBudgetError::Total { limit: 400 }));
-        assert_eq!(kept.bytes(), 500);
-        drop(kept);
+        assert_eq!(reservation.bytes(), 500);
+        drop(reservation);
         budget.reserve().grow(400).unwrap();
     }
 }

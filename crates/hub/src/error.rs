@@ -114,7 +114,7 @@ impl HubError {
     /// The caller lacks a required permission.
     pub(crate) fn forbidden(subject: &str, missing: &str) -> Self {
         Self::new(ErrorKind::Forbidden, permission::missing_message(subject, missing))
-            .with_suggestion("ask the administrator of this yard for a token with this permission")
+            .with_suggestion(permission::ASK_FOR_PERMISSION)
     }
 
     /// Replaces the kind.

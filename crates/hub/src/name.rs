@@ -86,17 +86,17 @@ pub(crate) struct Namer {
 
 impl Namer {
     pub(crate) fn assign(&mut self, prefix: Prefix, source: &SourceName, raw: &str) -> FullName {
-        let wanted = match prefix {
+        let preferred = match prefix {
             Prefix::Source => source.prefix() + &sanitize(raw),
             Prefix::Plain => sanitize(raw),
         };
         // The hash covers the original names, so that two names that become identical after
         // replacing characters get different suffixes, regardless of their order.
         let mut name =
-            if wanted.len() > LONGEST { with_hash(&wanted, source, raw, 0) } else { wanted.clone() };
+            if preferred.len() > LONGEST { with_hash(&preferred, source, raw, 0) } else { preferred.clone() };
         let mut round = 0;
         while self.taken.contains(name.as_str()) {
-            name = with_hash(&wanted, source, raw, round);
+            name = with_hash(&preferred, source, raw, round);
             round += 1;
         }
         let name: Arc<str> = name.into();
@@ -112,7 +112,7 @@ fn sanitize(name: &str) -> String {
     if name.is_empty() { "_".to_owned() } else { name }
 }
 
-fn with_hash(wanted: &str, source: &SourceName, raw: &str, round: u32) -> String {
+fn with_hash(preferred: &str, source: &SourceName, raw: &str, round: u32) -> String {
     let mut hasher = Sha256::new();
     hasher.update(source.as_str().as_bytes());
     hasher.update([0]);
@@ -121,8 +121,8 @@ fn with_hash(wanted: &str, source: &SourceName, raw: &str, round: u32) -> String
     hasher.update(round.to_be_bytes());
     let digest = hasher.finalize();
     let hash = HEXLOWER.encode(&digest[..HASH_DIGITS / 2]);
-    let keep = wanted.len().min(LONGEST - HASH_DIGITS - 1);
-    format!("{}_{hash}", &wanted[..keep])
+    let keep = preferred.len().min(LONGEST - HASH_DIGITS - 1);
+    format!("{}_{hash}", &preferred[..keep])
 }
 
 #[cfg(test)]

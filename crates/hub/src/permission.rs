@@ -21,7 +21,10 @@ pub fn is_privileged(name: &str) -> bool {
     PRIVILEGED.contains(&name)
 }
 
+/// The suggestion of every permission error.
+pub const ASK_FOR_PERMISSION: &str = "ask the administrator of this yard for a token with this permission";
+
 /// Returns the message of every permission error.
 pub fn missing_message(subject: impl std::fmt::Display, permission: &str) -> String {
-    format!("{subject} needs the permission {permission}")
+    format!("{subject} needs the permission `{permission}`")
 }

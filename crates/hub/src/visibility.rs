@@ -214,7 +214,7 @@ impl Visibility {
         let mut query = query;
         if !self.principal.has_permission(OBSERVE) {
             let own = self.principal.id();
-            if query.principal.as_deref().is_some_and(|wanted| wanted != own) {
+            if query.principal.as_deref().is_some_and(|requested| requested != own) {
                 return Ok(Vec::new());
             }
             query.principal = Some(own.to_owned());
@@ -222,8 +222,8 @@ impl Visibility {
         if !self.principal.is_restricted() || !self.principal.has_permission(OBSERVE) {
             return history.recent(query).await;
         }
-        let (wanted, mut found) = (query.limit, Vec::new());
-        query.limit = HISTORY_PAGE.max(wanted);
+        let (limit, mut found) = (query.limit, Vec::new());
+        query.limit = HISTORY_PAGE.max(limit);
         loop {
             let page = history.recent(query.clone()).await?;
             let last = page.last().map(PastCall::cursor);
@@ -231,13 +231,13 @@ impl Visibility {
             found.extend(page.into_iter().filter(|call| self.sees_call(&call.into())));
             match last {
                 // A history whose cursor does not advance has no more calls.
-                Some(mark) if is_whole && found.len() < wanted && query.after != Some(mark) => {
+                Some(mark) if is_whole && found.len() < limit && query.after != Some(mark) => {
                     query.after = Some(mark);
                 }
                 _ => break,
             }
         }
-        found.truncate(wanted);
+        found.truncate(limit);
         Ok(found)
     }
 

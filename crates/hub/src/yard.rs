@@ -218,7 +218,7 @@ impl Yard {
                 changed = both.into_iter().cloned().collect();
             }
             for (source, warning) in now.warnings().iter().filter(|new| !before.warnings().contains(new)) {
-                tracing::warn!(%source, warning, "odd");
+                tracing::warn!(%source, warning, "problem in the definitions of a server");
             }
             self.catalog.store(now);
             self.legacy.store(legacy);

@@ -136,7 +136,7 @@ fn plan_step<'a>(
         let value = token.or(bearer.filter(|_| credential.is_none()).map(|bearer| bearer.reveal()))?;
         Some(AuthStep::Authorize { scheme, value })
     };
-    let (made, header, wanted) = match &scheme.kind {
+    let (made, header, requires) = match &scheme.kind {
         SecuritySchemeKind::ApiKey { place, wire_name } => (
             token.map(|value| AuthStep::Key { place: *place, wire_name, value }),
             (*place == ArgumentLocation::Header).then_some(wire_name.as_str()),
@@ -176,7 +176,7 @@ fn plan_step<'a>(
         }
         None => {
             let unheard = matches!(scheme.kind, SecuritySchemeKind::Other { .. });
-            Err(MissingCredential { unsupported: unheard, ..lack(wanted) })
+            Err(MissingCredential { unsupported: unheard, ..lack(requires) })
         }
     }
 }

@@ -188,18 +188,18 @@ fn apply_renames(
     let mut taken: HashSet<String> = names.iter().cloned().collect();
     let mut settled = Vec::with_capacity(names.len());
     for (source, name) in sources.iter().zip(names) {
-        let Some(wanted) = settings.override_for(source, &name, &settings.renames) else {
+        let Some(renamed) = settings.override_for(source, &name, &settings.renames) else {
             settled.push(name);
             continue;
         };
         let fine = |character: char| {
             if character.is_ascii_alphanumeric() || "_-".contains(character) { character } else { '_' }
         };
-        let wanted = names::shorten(&wanted.chars().map(fine).collect::<String>());
-        let hashed = names::shorten(&format!("{wanted}_{}", names::short_hash(&source.label())));
+        let renamed = names::shorten(&renamed.chars().map(fine).collect::<String>());
+        let hashed = names::shorten(&format!("{renamed}_{}", names::short_hash(&source.label())));
         taken.remove(&name);
         let chosen =
-            [wanted, hashed, name].into_iter().find(|name| !name.is_empty() && taken.insert(name.clone()));
+            [renamed, hashed, name].into_iter().find(|name| !name.is_empty() && taken.insert(name.clone()));
         settled.push(chosen.unwrap_or_default());
     }
     settled

@@ -112,8 +112,8 @@ impl HttpExchange<'_> {
                 format!("the header `{name}` has an invalid name or value"),
             )
         };
-        let forwarded = self.settings.forward_headers.iter().flat_map(|wanted| {
-            let fits = move |(name, _): &&(String, String)| name.eq_ignore_ascii_case(wanted);
+        let forwarded = self.settings.forward_headers.iter().flat_map(|allowed| {
+            let fits = move |(name, _): &&(String, String)| name.eq_ignore_ascii_case(allowed);
             call.headers.iter().filter(fits)
         });
         for (name, value) in forwarded {

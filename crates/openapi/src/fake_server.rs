@@ -78,13 +78,13 @@ impl FakeServer {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
-        let (kept, reply) = (Arc::clone(&seen), Arc::new(reply));
+        let (recorded, reply) = (Arc::clone(&seen), Arc::new(reply));
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let mut open = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (kept, reply) = (Arc::clone(&kept), Arc::clone(&reply));
+                let (recorded, reply) = (Arc::clone(&recorded), Arc::clone(&reply));
                 open.spawn(async move {
-                    serve_connection(stream, &kept, &*reply).await;
+                    serve_connection(stream, &recorded, &*reply).await;
                 });
             }
         }));
@@ -117,7 +117,7 @@ impl Resolve for StaticResolver {
 
 async fn serve_connection(
     mut stream: TcpStream,
-    kept: &Mutex<Vec<RecordedRequest>>,
+    recorded: &Mutex<Vec<RecordedRequest>>,
     reply: &(dyn Fn(usize, &RecordedRequest) -> FakeReply + Sync),
 ) -> Option<()> {
     let mut bytes = Vec::new();
@@ -145,9 +145,9 @@ async fn serve_connection(
     }
     let seen = RecordedRequest { line, headers, body: bytes[head_end + 4..].to_vec() };
     let before = {
-        let mut kept = kept.lock();
-        kept.push(seen.clone());
-        kept.len() - 1
+        let mut recorded = recorded.lock();
+        recorded.push(seen.clone());
+        recorded.len() - 1
     };
     let (rest, ends) = match reply(before, &seen) {
         FakeReply::Whole(rest) => (rest, true),

@@ -196,7 +196,7 @@ impl BufferedResponse {
 
     /// Returns the notable headers. Headers with the same name are joined.
     fn notable_headers(&self) -> Vec<(String, String)> {
-        let wanted = |name: &str| {
+        let is_notable = |name: &str| {
             let plain = name.strip_prefix("x-").unwrap_or(name);
             OF_INTEREST.contains(&name)
                 || (OF_INTEREST.contains(&plain) && plain.contains("page"))
@@ -204,7 +204,7 @@ impl BufferedResponse {
         };
         let head_only = self.method == Method::HEAD;
         let boring = |name: &str| matches!(name, "content-length" | "content-type") && !head_only;
-        let shown = self.headers.keys().filter(|name| wanted(name.as_str()) && !boring(name.as_str()));
+        let shown = self.headers.keys().filter(|name| is_notable(name.as_str()) && !boring(name.as_str()));
         shown
             .filter_map(|name| {
                 let longest = if name == LINK { LONGEST_LINK } else { LONGEST };

@@ -122,7 +122,8 @@ impl OpenApiState {
             None if status.state == SourceState::Starting && !status.startup_complete => None,
             None => {
                 let reason = status.reason.as_deref().unwrap_or("the document is not loaded");
-                let message = format!("{} is {}: {reason}", self.settings.name, status.state.label());
+                let message =
+                    format!("server `{}` is {}: {reason}", self.settings.name, status.state.label());
                 Some(Err(HubError::new(ErrorKind::CannotConnect, message)))
             }
         };

@@ -70,8 +70,8 @@ impl ToolError {
 
     /// Reports that the requested item does not exist. When a resource is read, the client gets the
     /// protocol's error for an unknown resource. A tool fails with this message.
-    pub fn not_found(what: impl fmt::Display) -> Self {
-        Self::from_reason(ToolErrorReason::NotFound(format!("{what} was not found")))
+    pub fn not_found(item: impl fmt::Display) -> Self {
+        Self::from_reason(ToolErrorReason::NotFound(format!("{item} was not found")))
     }
 
     /// Converts the error to the answer to a tool call: a failed result, or an error.

@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use axum::http::{Request, Response, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
+use serde_json::json;
 use toolyard_hub::{Principal, SourceName};
 use toolyard_wire::Endpoint;
 
@@ -97,7 +98,7 @@ async fn source_mcp(
     match fronts.source_endpoint(&name).filter(|_| known) {
         Some(endpoint) => respond(&endpoint, request).await,
         None => {
-            let body = r#"{"error":"unknown server"}"#;
+            let body = json!({"error": format!("unknown server `{name}`")}).to_string();
             (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "application/json")], body).into_response()
         }
     }

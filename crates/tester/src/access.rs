@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use toolyard_hub::address::{is_local_address, is_localhost, is_public};
-use toolyard_hub::permission::missing_message;
+use toolyard_hub::permission::{ASK_FOR_PERMISSION, missing_message};
 use toolyard_hub::permission::{CONNECT, CONNECT_INSIDE, MANAGE, SPAWN};
 use toolyard_hub::{ErrorKind, HubError, Principal};
 use toolyard_upstream::{AddressFilter, ServerSettings, TransportSettings};
@@ -40,13 +40,12 @@ pub(crate) fn can_see_failures(principal: &Principal) -> bool {
 /// Returns the only error about an address for callers that may not see more.
 pub(crate) fn opaque_connect_error(url: &str) -> HubError {
     HubError::new(ErrorKind::CannotConnect, format!("cannot connect to {url}"))
-        .with_suggestion("check the address; only callers with the permission spawn see the cause")
+        .with_suggestion("check the address; only callers with the permission `spawn` see the cause")
 }
 
 /// Returns the error for an action that needs a permission.
-pub(crate) fn forbidden(what: &str, missing: &str) -> HubError {
-    HubError::new(ErrorKind::Forbidden, missing_message(what, missing))
-        .with_suggestion("ask the administrator of this yard for a token with this permission")
+pub(crate) fn forbidden(subject: &str, missing: &str) -> HubError {
+    HubError::new(ErrorKind::Forbidden, missing_message(subject, missing)).with_suggestion(ASK_FOR_PERMISSION)
 }
 
 /// Returns every permission that any part of a configured server requires, because the tester shows
@@ -88,7 +87,7 @@ pub(crate) async fn authorize_address(
     for settings in concerned {
         let own = required_permissions(settings, principal);
         if let Some(missing) = principal.first_missing_permission(&own) {
-            return Err(forbidden(&format!("testing {}", settings.name), missing));
+            return Err(forbidden(&format!("testing server `{}`", settings.name), missing));
         }
         needed.extend(own);
     }
@@ -104,8 +103,8 @@ pub(crate) async fn authorize_address(
 }
 
 fn missing_permission_error(missing: &str) -> HubError {
-    let what = if missing == CONNECT_INSIDE { "an internal address" } else { "an address" };
-    forbidden(&format!("connecting to {what}"), missing)
+    let subject = if missing == CONNECT_INSIDE { "an internal address" } else { "an address" };
+    forbidden(&format!("connecting to {subject}"), missing)
 }
 
 /// Returns the filter for resolved addresses. Internal addresses require a permission. Addresses of

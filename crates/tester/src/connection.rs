@@ -143,7 +143,7 @@ impl TesterConnection {
         if self.terms.hides_failures && !violations.is_empty() {
             // The descriptions quote the server, whose responses this caller may not see.
             let many = violations.len() as u64 + more;
-            let who = "only callers with the permission spawn see the details";
+            let who = "only callers with the permission `spawn` see the details";
             return vec![format!("the server violated the protocol {many} times; {who}")];
         }
         if more > 0 {

@@ -114,10 +114,10 @@ impl CallerConnections {
         self.take_if(|_| true)
     }
 
-    fn take_if(&self, wanted: impl Fn(&TesterConnection) -> bool) -> Vec<Arc<TesterConnection>> {
+    fn take_if(&self, selects: impl Fn(&TesterConnection) -> bool) -> Vec<Arc<TesterConnection>> {
         let mut out = Vec::new();
         self.lock().retain(|_, seat| match seat {
-            ConnectionSlot::Taken(connection) if wanted(connection) => {
+            ConnectionSlot::Taken(connection) if selects(connection) => {
                 out.push(Arc::clone(connection));
                 false
             }

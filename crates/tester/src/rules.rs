@@ -94,8 +94,8 @@ pub(crate) fn check_list(which: ServerListKind, items: &[Raw]) -> Vec<String> {
         if let Some(own) = members.get(named_by).and_then(text)
             && !seen.insert(own)
         {
-            let what = key.strip_suffix('s').unwrap_or(key);
-            broken.push(format!("{place}: another {what} has the same {named_by}"));
+            let kind = key.strip_suffix('s').unwrap_or(key);
+            broken.push(format!("{place}: another {kind} has the same {named_by}"));
         }
         if which == ServerListKind::Tools {
             check_schemas(&members, name.as_deref().unwrap_or(&place), &place, &mut broken);

@@ -85,9 +85,9 @@ impl ToolSchemaCache {
         reading: Freshness,
     ) -> Result<Arc<ToolSchemaIndex>, HubError> {
         let now = link.list_change_count();
-        let kept = self.tools.lock().clone();
-        match kept.filter(|kept| reading == Freshness::Cached && kept.list_changes == now) {
-            Some(kept) => Ok(kept),
+        let cached = self.tools.lock().clone();
+        match cached.filter(|cached| reading == Freshness::Cached && cached.list_changes == now) {
+            Some(cached) => Ok(cached),
             None => {
                 let tools =
                     Arc::new(ToolSchemaIndex::read(&read_list(link, ServerListKind::Tools).await?.0, now));

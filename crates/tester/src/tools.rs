@@ -152,7 +152,7 @@ fn hide_failure(error: HubError) -> HubError {
     match error.kind() {
         ErrorKind::CannotConnect | ErrorKind::ConnectionLost | ErrorKind::Unauthenticated => {
             HubError::new(error.kind(), "the connection to the server failed").with_suggestion(
-                "call connect_to_server again; only callers with the permission spawn see the cause",
+                "call connect_to_server again; only callers with the permission `spawn` see the cause",
             )
         }
         _ => error,

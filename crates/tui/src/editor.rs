@@ -60,9 +60,9 @@ impl Editor {
             KeyPress::Home | KeyPress::Ctrl('a') => self.at = self.line_start(),
             KeyPress::End | KeyPress::Ctrl('e') => self.at = self.line_end(),
             KeyPress::Ctrl('w') => {
-                let kept = self.text[..self.at].trim_end().rfind([' ', '\n']).map_or(0, |at| at + 1);
-                self.text.replace_range(kept..self.at, "");
-                self.at = kept;
+                let word_start = self.text[..self.at].trim_end().rfind([' ', '\n']).map_or(0, |at| at + 1);
+                self.text.replace_range(word_start..self.at, "");
+                self.at = word_start;
             }
             KeyPress::Ctrl('u') => {
                 let start = self.line_start();

@@ -98,13 +98,13 @@ impl FilterHits {
     /// Narrows the matches to the rows that contain every word. `hay` returns the lowercase text of
     /// a row; matches before the length returned with it rank higher.
     pub(crate) fn narrow<'a>(&mut self, text: &str, len: usize, hay: impl Fn(usize) -> (usize, &'a str)) {
-        let wanted = text.to_lowercase();
-        if self.built && wanted == self.query {
+        let query = text.to_lowercase();
+        if self.built && query == self.query {
             return;
         }
-        let words: Vec<&str> = wanted.split_whitespace().collect();
+        let words: Vec<&str> = query.split_whitespace().collect();
         // A longer text matches a subset of what the shorter one matched.
-        let grown = self.built && wanted.starts_with(&self.query) && !self.query.is_empty();
+        let grown = self.built && query.starts_with(&self.query) && !self.query.is_empty();
         let mut candidates: Vec<usize> =
             if grown { std::mem::take(&mut self.hits) } else { (0..len).collect() };
         if words.is_empty() {
@@ -121,7 +121,7 @@ impl FilterHits {
             by_name.append(&mut by_rest);
             self.hits = by_name;
         }
-        self.query = wanted;
+        self.query = query;
         self.built = true;
     }
 }

@@ -336,8 +336,8 @@ impl SchemaForm {
         let Some(FormNode { kind: FormNodeKind::Choice { labels, .. }, .. }) = self.selected() else {
             return Vec::new();
         };
-        let wanted = picking.filter.text().to_lowercase();
-        let fits = |(_, label): &(usize, &String)| label.to_lowercase().contains(&wanted);
+        let query = picking.filter.text().to_lowercase();
+        let fits = |(_, label): &(usize, &String)| label.to_lowercase().contains(&query);
         labels.iter().enumerate().filter(fits).map(|(at, _)| at).collect()
     }
 

@@ -162,15 +162,15 @@ impl ResultDocument {
             return ResultAction::Stay;
         }
         let needle = self.query.clone();
-        let here = match self.line_at(from) {
+        let current = match self.line_at(from) {
             Some(DocumentLine::Title(section) | DocumentLine::Body(section, _)) => section,
             Some(DocumentLine::Blank) | None => 0,
         };
         let many = self.sections.len();
         for step in 0..=many {
             let section = match way {
-                SearchDirection::Down => (here + step) % many.max(1),
-                SearchDirection::Up => (here + many * 2 - step) % many.max(1),
+                SearchDirection::Down => (current + step) % many.max(1),
+                SearchDirection::Up => (current + many * 2 - step) % many.max(1),
             };
             let offset = self.section_start(section) + self.title_lines(section);
             // The current section is searched only after the cursor; after wrapping around, all of
@@ -186,11 +186,11 @@ impl ResultDocument {
     }
 
     fn save(&self) -> ResultAction {
-        let here = match self.line_at(self.pick.at) {
+        let current = match self.line_at(self.pick.at) {
             Some(DocumentLine::Title(section) | DocumentLine::Body(section, _)) => section,
             Some(DocumentLine::Blank) | None => 0,
         };
-        let save = self.sections.get(here).and_then(|section| section.save.clone());
+        let save = self.sections.get(current).and_then(|section| section.save.clone());
         match save {
             Some((name, contents)) => ResultAction::Save(name, contents),
             None => ResultAction::Notify("nothing to save here".to_owned()),

@@ -43,7 +43,7 @@ fn parse_expression(expression: &str) -> (Option<char>, Vec<(&str, usize)>) {
 
 fn expand_expression(expression: &str, values: &[(String, String)]) -> String {
     let (operator, names) = parse_expression(expression);
-    let (first, between, named, kept) = match operator {
+    let (first, between, named, unencoded) = match operator {
         Some('+') => ("", ",", false, RESERVED),
         Some('#') => ("#", ",", false, RESERVED),
         Some('.') => (".", ".", false, ""),
@@ -57,7 +57,7 @@ fn expand_expression(expression: &str, values: &[(String, String)]) -> String {
     for (name, most) in names {
         let Some((_, value)) = values.iter().find(|(known, _)| known == name) else { continue };
         let value: String = value.chars().take(most).collect();
-        let value = encode(&value, kept);
+        let value = encode(&value, unencoded);
         parts.push(if named { format!("{name}={value}") } else { value });
     }
     if parts.is_empty() { String::new() } else { format!("{first}{}", parts.join(between)) }
@@ -66,11 +66,11 @@ fn expand_expression(expression: &str, values: &[(String, String)]) -> String {
 /// The characters that `+` and `#` do not encode, in addition to letters and digits.
 const RESERVED: &str = ":/?#[]@!$&'()*+,;=";
 
-fn encode(text: &str, kept: &str) -> String {
+fn encode(text: &str, unencoded: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
         let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if plain || kept.as_bytes().contains(&byte) {
+        if plain || unencoded.as_bytes().contains(&byte) {
             out.push(char::from(byte));
         } else {
             out.push_str(&format!("%{byte:02X}"));

@@ -12,15 +12,15 @@ use crate::name_cache;
 pub(crate) enum Scope {
     /// ./toolyard.toml
     Project,
-    /// Your user configuration, ~/.config/toolyard/toolyard.toml, for directories without a
-    /// toolyard.toml.
+    /// Your user configuration, ~/.config/toolyard/toolyard.toml, which applies in directories
+    /// without a toolyard.toml.
     User,
 }
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ScopeArgs {
-    /// Which configuration to change. Default: ./toolyard.toml or your user configuration, the first
-    /// that exists. If neither exists, ./toolyard.toml.
+    /// Which configuration to change. Default: ./toolyard.toml if it exists, or else your user
+    /// configuration if that exists, or else a new ./toolyard.toml.
     #[arg(long, value_enum)]
     pub(crate) scope: Option<Scope>,
 }
@@ -50,9 +50,9 @@ impl TransportArg {
   toolyard add time --env TZ=UTC -- uvx mcp-server-time
 
 To keep a secret out of the file, write ${NAME} in the command, the URL, a header or a variable.
-Toolyard replaces it with the environment variable NAME when it starts the server. Put it in single
-quotes, so that your shell does not replace it. Comments and all other content of the file are
-preserved.")]
+Toolyard replaces it with the value of the environment variable NAME when it starts the server. Use
+single quotes around the argument, so that your shell does not replace the variable. Comments and
+all other content of the file are preserved.")]
 pub(crate) struct AddArgs {
     /// Name of the server in your yard.
     pub(crate) name: String,

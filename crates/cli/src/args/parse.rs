@@ -1,12 +1,13 @@
-//! Parses the command line. Improves clap's message if the `--` before the command of a server is
-//! missing.
+//! Parses the command line. Gives clap's messages the `hint:` of all other messages, and improves
+//! the message if the `--` before the command of a server is missing.
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use super::Args;
+use crate::clean::clean;
 use crate::one_shot::ad_hoc::LAUNCHERS;
 
 /// Parses the arguments of this process. Exits on invalid arguments and after printing help.
@@ -14,8 +15,39 @@ pub(crate) fn parse() -> Args {
     let words: Vec<OsString> = std::env::args_os().collect();
     Args::try_parse_from(&words).unwrap_or_else(|error| {
         let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        add_usage_hint(error, &words).exit()
+        with_hints(add_usage_hint(error, &words), &words).exit()
     })
+}
+
+/// Writes clap's `tip:` and its reference to `--help` as hints. Leaves help texts unchanged.
+fn with_hints(error: clap::Error, words: &[String]) -> clap::Error {
+    let text = error.to_string();
+    let Some(message) = text.strip_prefix("error: ") else { return error };
+    let mut shown = String::new();
+    for line in clean(message.trim_end()).lines() {
+        match line.strip_prefix("  tip: ") {
+            Some(tip) => shown.push_str(&format!("  hint: {tip}")),
+            None if line.starts_with("For more information, try ") => shown.push_str(&format!(
+                "  hint: run `{} --help` to see the arguments and options",
+                command_path(words)
+            )),
+            None => shown.push_str(line),
+        }
+        shown.push('\n');
+    }
+    clap::Error::raw(error.kind(), shown)
+}
+
+/// Returns the command that the words select, such as `toolyard token new`.
+fn command_path(words: &[String]) -> String {
+    let mut path = "toolyard".to_owned();
+    let mut command = &Args::command();
+    for word in words.iter().skip(1) {
+        let Some(next) = command.find_subcommand(word) else { break };
+        path = format!("{path} {}", next.get_name());
+        command = next;
+    }
+    path
 }
 
 fn add_usage_hint(mut error: clap::Error, words: &[String]) -> clap::Error {
@@ -78,11 +110,27 @@ fn insert_double_dash(words: &[String]) -> Option<String> {
 mod tests {
     use clap::Parser;
 
-    use super::{Args, add_usage_hint};
+    use super::{Args, add_usage_hint, with_hints};
 
     fn message(line: &str) -> String {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        add_usage_hint(Args::try_parse_from(&words).unwrap_err(), &words).to_string()
+        with_hints(add_usage_hint(Args::try_parse_from(&words).unwrap_err(), &words), &words).to_string()
+    }
+
+    #[test]
+    fn ends_every_message_with_a_hint() {
+        for (line, hint) in [
+            ("toolyard serve --nonsense", "run `toolyard serve --help` to see the arguments and options\n"),
+            ("toolyard token new --nonsense", "run `toolyard token new --help` to see"),
+            ("toolyard --nonsense", "run `toolyard --help` to see"),
+            ("toolyard nonsense", "run `toolyard --help` to see"),
+            ("toolyard lst", "hint: a similar subcommand exists: 'list'"),
+        ] {
+            let message = message(line);
+            assert!(message.starts_with("error: ") && message.contains(hint), "{message}");
+            assert!(!message.contains("tip:") && !message.contains("For more information"), "{message}");
+        }
+        assert!(message("toolyard serve --help").starts_with("Serve the yard over HTTP"));
     }
 
     #[test]

@@ -65,7 +65,7 @@ fn type_expression(shape: &Shape) -> String {
     python_type(shape, UnionSyntax::Brackets, &mut str::to_owned)
 }
 
-fn append(text: &mut String, what: std::fmt::Arguments<'_>) {
+fn append(text: &mut String, formatted: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
-    let _ = text.write_fmt(what);
+    let _ = text.write_fmt(formatted);
 }

@@ -98,7 +98,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn append(text: &mut String, what: std::fmt::Arguments<'_>) {
+fn append(text: &mut String, formatted: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
-    let _ = text.write_fmt(what);
+    let _ = text.write_fmt(formatted);
 }

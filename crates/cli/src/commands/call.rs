@@ -64,11 +64,10 @@ async fn call(args: &CallArgs, visit: &OneShotYard, stop: &CancellationToken) ->
     let tool = tool.map_err(|error| visit.explain(error))?;
     let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
     let made = parse_arguments(args.args.as_deref(), &args.arguments, &schema, &read_file)?;
-    let what = CallTarget::Tool { name: tool.full_name.to_string(), arguments: Some(made) };
+    let target = CallTarget::Tool { name: tool.full_name.to_string(), arguments: Some(made) };
     let telling = if args.progress { ProgressMode::Lines } else { ProgressMode::Bar };
     let performed =
-        execute(visit, CommandCall { target: what, timeout: args.timeout, progress_mode: telling }, stop)
-            .await;
+        execute(visit, CommandCall { target, timeout: args.timeout, progress_mode: telling }, stop).await;
     let performed = performed.map_err(|error| {
         let invalid = error.kind() == toolyard_hub::ErrorKind::InvalidArguments;
         let fault = CommandError::from(error);

@@ -31,9 +31,9 @@ pub(crate) async fn run(args: CompleteArgs, stop: CancellationToken) -> Result<E
         OneShotYard::open(&args.which, OneShotOptions::new(ServerSelection::Named(&args.name), lists), &stop)
             .await?;
     let (argument, value) = (args.argument.clone(), args.value.clone());
-    let what = CallTarget::Completion { reference, argument, value, context };
+    let target = CallTarget::Completion { reference, argument, value, context };
     let performed =
-        execute(&visit, CommandCall::new(what), &stop).await.map_err(|error| visit.explain(error));
+        execute(&visit, CommandCall::new(target), &stop).await.map_err(|error| visit.explain(error));
     let done = performed.and_then(|performed| show(&args, performed.outcome.body.get()));
     visit.close().await;
     done.map(|()| Exit::Success)

@@ -1,6 +1,7 @@
 //! `toolyard add`, `remove`, `enable` and `disable`: change a toolyard.toml and leave everything
 //! else in it untouched. A file passed with --config is never written.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use toolyard_config::{
@@ -28,8 +29,8 @@ pub(crate) fn add(args: &AddArgs) -> Result<Exit, CommandError> {
     let mut server = new_server(args)?;
     server.pin_program(&path, around.folder());
     add_server(&path, &args.name, &server)?;
-    print_note(&format!("added {} to {}", args.name, path.display()));
-    print_hint(&format!("run `toolyard list tools {}` to see its tools", args.name));
+    print_note(&format!("added `{}` to {}", args.name, path.display()));
+    print_hint(&format!("run `toolyard list tools {}` to see its tools", shell_word(&args.name)));
     Ok(Exit::Success)
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn remove(args: &ConfiguredServerArgs) -> Result<Exit, CommandError> 
     let around = process_environment();
     let path = target(args.scope, &around)?;
     remove_server(&path, &args.name).map_err(|error| explain(error, &around))?;
-    print_note(&format!("removed {} from {}", args.name, path.display()));
+    print_note(&format!("removed `{}` from {}", args.name, path.display()));
     Ok(Exit::Success)
 }
 
@@ -47,8 +48,17 @@ pub(crate) fn set_enabled(args: &ConfiguredServerArgs, switch: Enablement) -> Re
     let enabled = switch == Enablement::On;
     set_server_enabled(&path, &args.name, enabled).map_err(|error| explain(error, &around))?;
     let word = if enabled { "enabled" } else { "disabled" };
-    print_note(&format!("{word} {} in {}", args.name, path.display()));
+    print_note(&format!("{word} `{}` in {}", args.name, path.display()));
     Ok(Exit::Success)
+}
+
+/// Quotes `text` for a shell if necessary, so that a command in a hint works when it is pasted.
+fn shell_word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.,:@%+=".contains(c);
+    match text.chars().all(is_plain) && !text.is_empty() {
+        true => text.into(),
+        false => format!("'{}'", text.replace('\'', r"'\''")).into(),
+    }
 }
 
 /// Returns the file to change.

@@ -24,9 +24,9 @@ pub(crate) async fn run(args: PromptArgs, stop: CancellationToken) -> Result<Exi
         &stop,
     )
     .await?;
-    let what = CallTarget::Prompt { name: args.name.clone(), arguments: Some(arguments) };
+    let target = CallTarget::Prompt { name: args.name.clone(), arguments: Some(arguments) };
     let performed =
-        execute(&visit, CommandCall::new(what), &stop).await.map_err(|error| visit.explain(error));
+        execute(&visit, CommandCall::new(target), &stop).await.map_err(|error| visit.explain(error));
     let done = performed.and_then(|performed| show(&args, performed.outcome.body.get()));
     visit.close().await;
     done.map(|()| Exit::Success)

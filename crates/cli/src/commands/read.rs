@@ -19,9 +19,9 @@ pub(crate) async fn run(args: ReadArgs, stop: CancellationToken) -> Result<Exit,
         &[ServerListKind::Resources, ServerListKind::Templates],
     );
     let visit = OneShotYard::open(&args.which, wish, &stop).await?;
-    let what = CallTarget::Resource { uri: args.uri.clone() };
+    let target = CallTarget::Resource { uri: args.uri.clone() };
     let performed =
-        execute(&visit, CommandCall::new(what), &stop).await.map_err(|error| visit.explain(error));
+        execute(&visit, CommandCall::new(target), &stop).await.map_err(|error| visit.explain(error));
     let done = performed.and_then(|performed| show(&args, performed.outcome.body.get()));
     visit.close().await;
     done.map(|()| Exit::Success)

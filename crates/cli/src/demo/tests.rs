@@ -12,8 +12,8 @@ fn yard() -> Arc<Yard> {
 }
 
 async fn call_as(caller: TestCaller, name: &str, arguments: Value) -> TestReport {
-    let what = CallTarget::Tool { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
-    caller.request(&yard(), what).await
+    let target = CallTarget::Tool { name: name.to_owned(), arguments: Some(raw::to_raw(&arguments)) };
+    caller.request(&yard(), target).await
 }
 
 async fn call(name: &str, arguments: Value) -> TestReport {
@@ -170,9 +170,9 @@ async fn has_things_to_read() {
 #[tokio::test]
 async fn has_a_prompt_that_explains_tools_and_completes_its_arguments() {
     let get = async |arguments: Value| {
-        let what =
+        let target =
             CallTarget::Prompt { name: "explain_tool".to_owned(), arguments: Some(raw::to_raw(&arguments)) };
-        TestCaller::new().request(&yard(), what).await
+        TestCaller::new().request(&yard(), target).await
     };
     let text =
         get(json!({"tool": "fail", "audience": "expert"})).await.body()["messages"][0]["content"]["text"]
@@ -182,13 +182,13 @@ async fn has_a_prompt_that_explains_tools_and_completes_its_arguments() {
     assert_eq!(get(json!({})).await.error_kind(), Some(ErrorKind::InvalidArguments));
 
     let complete = async |argument: &str, value: &str| {
-        let what = CallTarget::Completion {
+        let target = CallTarget::Completion {
             reference: CompletionReference::Prompt("explain_tool".to_owned()),
             argument: argument.to_owned(),
             value: value.to_owned(),
             context: None,
         };
-        TestCaller::new().request(&yard(), what).await.body()["completion"]["values"].clone()
+        TestCaller::new().request(&yard(), target).await.body()["completion"]["values"].clone()
     };
     assert_eq!(complete("tool", "a").await, json!(["add", "admin_report", "ask_name"]));
     assert_eq!(complete("audience", "e").await, json!(["expert"]));

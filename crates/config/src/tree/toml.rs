@@ -1,4 +1,4 @@
-//! Parses TOML into a tree. All syntax errors of a text are reported together.
+//! Parses TOML into a tree. The syntax errors of a text are reported together, one for each line.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,24 @@ pub(crate) fn parse(text: &str) -> Result<ConfigNode, Vec<ConfigSyntaxError>> {
         let span = table.span();
         return Ok(ConfigNode { span, value: self::table(table.into_inner()) });
     }
-    let reported = errors.into_iter().take(MAX_ERRORS).map(|error| ConfigSyntaxError {
-        span: error.span().unwrap_or(Span { start: 0, end: 0 }),
-        message: error.message().to_owned(),
-    });
-    Err(reported.collect())
+    let mut reported: Vec<ConfigSyntaxError> = errors
+        .into_iter()
+        .take(10 * MAX_ERRORS)
+        .map(|error| ConfigSyntaxError {
+            span: error.span().unwrap_or(Span { start: 0, end: 0 }),
+            message: error.message().to_owned(),
+        })
+        .collect();
+    // After its first error, the parser often misreads the rest of the line. It reports all errors
+    // of one kind before those of another.
+    reported.sort_by_cached_key(|error| line_of(text, error.span.start));
+    reported.dedup_by_key(|error| line_of(text, error.span.start));
+    reported.truncate(MAX_ERRORS);
+    Err(reported)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|&byte| byte == b'\n').count()
 }
 
 fn table(table: DeTable<'_>) -> ConfigValue {
@@ -64,4 +77,17 @@ fn number(number: &DeFloat<'_>) -> ConfigValue {
         .as_str()
         .parse()
         .map_or_else(|_| ConfigValue::Text(number.as_str().to_owned()), ConfigValue::Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn reports_one_error_for_each_line() {
+        let broken = "args = [\"-y\"\nfoo = 1\n[servers.a]\nurl = \nname = x y z\n";
+        let errors = parse(broken).err().unwrap();
+        let lines: Vec<usize> = errors.iter().map(|error| super::line_of(broken, error.span.start)).collect();
+        assert_eq!(lines, [1, 2, 3, 4]);
+    }
 }

@@ -208,8 +208,11 @@ impl Resolver<'_> {
             return Some(HubError::forbidden(&json::truncate_for_message(name), missing));
         }
         let reason = status.reason.map_or_else(String::new, |reason| format!(": {reason}"));
-        let is = if status.state == SourceState::NeedsAuthorization { "" } else { "is " };
-        let message = format!("{source} {is}{}{reason}", status.state.label());
+        let is = match status.state {
+            SourceState::NeedsAuthorization | SourceState::Failed => "",
+            _ => "is ",
+        };
+        let message = format!("server `{source}` {is}{}{reason}", status.state.label());
         let error = HubError::new(ErrorKind::CannotConnect, message)
             .with_details(serde_json::json!({ "server": source.as_str() }));
         Some(match status.state {

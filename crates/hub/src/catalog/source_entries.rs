@@ -258,8 +258,8 @@ impl SourceEntries {
         }
     }
 
-    fn warn_skipped(&mut self, what: &str, problem: &str) {
-        self.warnings.push(format!("{what} was skipped: {problem}"));
+    fn warn_skipped(&mut self, entry: &str, problem: &str) {
+        self.warnings.push(format!("{entry} was skipped: {problem}"));
     }
 }
 

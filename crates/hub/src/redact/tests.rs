@@ -24,17 +24,17 @@ fn redaction() -> Redaction {
 }
 
 #[track_caller]
-fn check(json: &str, kept: &str) {
+fn check(json: &str, expected: &str) {
     let redacted = redaction().redact_json(json);
-    assert_eq!(redacted, kept);
+    assert_eq!(redacted, expected);
     serde_json::from_str::<&RawValue>(&redacted).unwrap();
 }
 
 #[track_caller]
-fn check_text(text: &str, kept: &str) {
+fn check_text(text: &str, expected: &str) {
     let redacted = redaction().redact_text(text).into_owned();
-    assert_eq!(redacted, kept);
-    assert_eq!(redaction().redact_text(&redacted), kept, "redaction is idempotent");
+    assert_eq!(redacted, expected);
+    assert_eq!(redaction().redact_text(&redacted), expected, "redaction is idempotent");
 }
 
 #[test]
@@ -140,12 +140,12 @@ fn texts_inside_json_are_searched_too() {
 
 #[test]
 fn a_message_that_was_cut_hides_what_is_left_of_a_secret() {
-    for (cut, kept) in [
+    for (cut, expected) in [
         (r#"{"a":1,"token":"abc"#, r#"{"a":1,"token":"[redacted]""#),
         (r#"{"a":1,"tok"#, r#"{"a":1,"tok:"[redacted]""#),
         (r#"{"url":"http://x/?token=abc"#, r#"{"url":"http://x/?token=[redacted]"#),
     ] {
-        assert_eq!(redaction().redact_message(cut), kept);
+        assert_eq!(redaction().redact_message(cut), expected);
     }
 }
 

@@ -69,8 +69,8 @@ async fn a_call_of_a_source_that_is_not_there_says_why_only_to_who_sees_the_sour
     let yard = four();
     let elsewhere = principal_with(&["read"]).with_allow_list(lists(Some(&["git"]), None));
     for (principal, kind, message) in [
-        (principal_with(&["read"]), ErrorKind::CannotConnect, "vault is failed: no such host"),
-        (principal_with(&[]), ErrorKind::Forbidden, "mcp__vault__open needs the permission read"),
+        (principal_with(&["read"]), ErrorKind::CannotConnect, "server `vault` failed: no such host"),
+        (principal_with(&[]), ErrorKind::Forbidden, "mcp__vault__open needs the permission `read`"),
         (elsewhere, ErrorKind::UnknownTool, "unknown tool `mcp__vault__open`"),
     ] {
         let error =

@@ -110,19 +110,19 @@ impl TokenCache {
     pub(crate) async fn drop_stale(&self, used: &TokenVersion) {
         let place = self.slot(&used.key);
         let mut token = place.0.lock().await;
-        if let Some(kept) = token.as_mut().filter(|kept| kept.serial == used.serial) {
-            kept.stale_at = Some(Instant::now());
+        if let Some(current) = token.as_mut().filter(|current| current.serial == used.serial) {
+            current.stale_at = Some(Instant::now());
         }
     }
 
     fn slot(&self, key: &TokenCacheKey) -> Arc<TokenSlot> {
-        let mut kept = self.slots.lock();
-        if let Some(place) = kept.get(key) {
+        let mut slots = self.slots.lock();
+        if let Some(place) = slots.get(key) {
             return Arc::clone(place);
         }
         let place = Arc::new(TokenSlot::default());
-        if kept.len() < MOST {
-            kept.insert(key.clone(), Arc::clone(&place));
+        if slots.len() < MOST {
+            slots.insert(key.clone(), Arc::clone(&place));
         }
         place
     }

@@ -81,7 +81,7 @@ impl<'d> SchemaConverter<'d> {
     ) {
         let mut hidden = Vec::new();
         if let Some(properties) = source.get("properties") {
-            let here = at.key("properties");
+            let location = at.key("properties");
             match properties {
                 SpecNode::Object(properties) => {
                     let mut shown = SchemaFields::new();
@@ -92,13 +92,13 @@ impl<'d> SchemaConverter<'d> {
                         }
                         let converted = match self.file_part(property, at.part) {
                             Some(file) => file,
-                            None => self.convert_child_schema(property, &here.key(name), direction),
+                            None => self.convert_child_schema(property, &location.key(name), direction),
                         };
                         shown.put(name, converted);
                     }
                     out.put("properties", shown);
                 }
-                other => self.warn_wrong_type(&here, "properties", other),
+                other => self.warn_wrong_type(&location, "properties", other),
             }
         }
         self.convert_required(source, at, &hidden, out);
@@ -125,8 +125,8 @@ impl<'d> SchemaConverter<'d> {
         self.convert_dependencies(source, at, direction, out);
     }
 
-    fn warn_wrong_type(&mut self, at: &SpecPath<'_>, what: &str, found: &SpecNode) {
-        let message = format!("`{what}` is {}; ignored", crate::document::describe_kind(found));
+    fn warn_wrong_type(&mut self, at: &SpecPath<'_>, keyword: &str, found: &SpecNode) {
+        let message = format!("`{keyword}` is {}; ignored", crate::document::describe_kind(found));
         self.report.warn(at, "wrong-type", message);
     }
 
@@ -139,19 +139,19 @@ impl<'d> SchemaConverter<'d> {
     ) {
         match source.get("required") {
             Some(SpecNode::Array(names)) => {
-                let mut kept: Vec<&str> = Vec::new();
+                let mut retained: Vec<&str> = Vec::new();
                 for name in names {
                     match name {
                         SpecNode::String(name)
                             if hidden.contains(&&**name)
                                 || self.hidden.contains(&**name)
-                                || kept.contains(&&**name) => {}
-                        SpecNode::String(name) => kept.push(name),
+                                || retained.contains(&&**name) => {}
+                        SpecNode::String(name) => retained.push(name),
                         other => self.warn_wrong_type(&at.key("required"), "required", other),
                     }
                 }
-                if !kept.is_empty() {
-                    out.put("required", SchemaNode::texts(kept));
+                if !retained.is_empty() {
+                    out.put("required", SchemaNode::texts(retained));
                 }
             }
             None | Some(SpecNode::Null) => {}
@@ -170,12 +170,12 @@ impl<'d> SchemaConverter<'d> {
         direction: SchemaDirection,
         out: &mut SchemaFields<'d>,
     ) {
-        let mut kept = SchemaFields::new();
+        let mut retained = SchemaFields::new();
         for (pattern, schema) in patterns.iter() {
             match to_portable_pattern(pattern) {
                 Some(portable) => {
                     let schema = self.convert_child_schema(schema, &at.key(pattern), direction);
-                    kept.put(portable, schema);
+                    retained.put(portable, schema);
                 }
                 None => {
                     let message =
@@ -184,7 +184,7 @@ impl<'d> SchemaConverter<'d> {
                 }
             }
         }
-        out.put("patternProperties", kept);
+        out.put("patternProperties", retained);
     }
 
     /// `unevaluatedProperties` equals `additionalProperties` if no other keyword can evaluate
@@ -215,19 +215,19 @@ impl<'d> SchemaConverter<'d> {
         let mut all = SchemaFields::new();
         for keyword in ["dependencies", "dependentRequired", "dependentSchemas"] {
             let Some(SpecNode::Object(dependencies)) = source.get(keyword) else { continue };
-            let here = at.key(keyword);
+            let location = at.key(keyword);
             for (name, dependency) in dependencies.iter() {
                 let converted = match dependency {
                     SpecNode::Array(names) => {
-                        let mut kept: Vec<&str> = Vec::new();
+                        let mut retained: Vec<&str> = Vec::new();
                         for name in names.iter().filter_map(SpecNode::as_str) {
-                            if !kept.contains(&name) {
-                                kept.push(name);
+                            if !retained.contains(&name) {
+                                retained.push(name);
                             }
                         }
-                        SchemaNode::texts(kept)
+                        SchemaNode::texts(retained)
                     }
-                    schema => self.convert_schema(schema, &here.key(name), direction),
+                    schema => self.convert_schema(schema, &location.key(name), direction),
                 };
                 let both = match (all.swap_remove(name), converted) {
                     (None, one) => one,
@@ -256,15 +256,15 @@ impl<'d> SchemaConverter<'d> {
         let mut any = false;
         for keyword in ["allOf", "anyOf", "oneOf"] {
             let Some(branches) = source.get(keyword) else { continue };
-            let here = at.key(keyword);
+            let location = at.key(keyword);
             let SpecNode::Array(branches) = branches else {
-                self.warn_wrong_type(&here, keyword, branches);
+                self.warn_wrong_type(&location, keyword, branches);
                 continue;
             };
             let mut converted: Vec<SchemaNode<'d>> = branches
                 .iter()
                 .enumerate()
-                .map(|(n, branch)| self.convert_schema(branch, &here.index(n), direction))
+                .map(|(n, branch)| self.convert_schema(branch, &location.index(n), direction))
                 .collect();
             if converted.is_empty() {
                 continue;
@@ -275,7 +275,7 @@ impl<'d> SchemaConverter<'d> {
             }
             if keyword == "oneOf" && branches_overlap(&converted) {
                 let message = "two branches overlap, so `oneOf` could never match; converted to `anyOf`";
-                self.report.note(&here, "loose-one-of", message);
+                self.report.note(&location, "loose-one-of", message);
                 match out.swap_remove("anyOf") {
                     None => out.put("anyOf", converted),
                     Some(first) => {

@@ -86,9 +86,9 @@ impl<'d> SchemaConverter<'d> {
         at: &SpecPath<'_>,
     ) -> Option<BodyPlan<'d>> {
         let value = operation.get("requestBody").filter(|value| !value.is_null())?;
-        let here = at.key("requestBody");
-        let found = resolve_object(self.document, &mut self.report, value, &here, "the body")?;
-        let here = SpecPath::from_target(&found.target);
+        let location = at.key("requestBody");
+        let found = resolve_object(self.document, &mut self.report, value, &location, "the body")?;
+        let location = SpecPath::from_target(&found.target);
         let required = found.members.get("required") == Some(&SpecNode::Bool(true));
         let mut words = SchemaFields::new();
         super::keywords::write_annotations(KeywordView::all(found.members), &[], &mut words);
@@ -96,7 +96,7 @@ impl<'d> SchemaConverter<'d> {
         let content = match found.members.get("content") {
             Some(SpecNode::Object(content)) if !content.is_empty() => content,
             _ => {
-                self.report.warn(&here, "no-content", "the body has no media type; assuming JSON");
+                self.report.warn(&location, "no-content", "the body has no media type; assuming JSON");
                 let whole = BodyProperty {
                     source: None,
                     ready: SchemaNode::anything(),
@@ -110,26 +110,26 @@ impl<'d> SchemaConverter<'d> {
                 });
             }
         };
-        let here = here.key("content");
-        let (media_type, described) = self.choose_media_type(content, &here)?;
-        let here = here.key(media_type);
-        let described = resolve_object(self.document, &mut self.report, described, &here, "a media type");
-        let media_target = described.as_ref().map_or_else(|| here.target(), |found| found.target.clone());
-        let here = SpecPath::from_target(&media_target);
+        let location = location.key("content");
+        let (media_type, described) = self.choose_media_type(content, &location)?;
+        let location = location.key(media_type);
+        let described = resolve_object(self.document, &mut self.report, described, &location, "a media type");
+        let media_target = described.as_ref().map_or_else(|| location.target(), |found| found.target.clone());
+        let location = SpecPath::from_target(&media_target);
         static NOTHING: SpecNode = SpecNode::Null;
         let described = value_at(self.document, &media_target).unwrap_or(&NOTHING);
-        let schema_target = here.key("schema").target();
+        let schema_target = location.key("schema").target();
         // OpenAPI 3.2 describes the items of a stream. Together they form an array.
         if described.get("schema").is_none() && described.get("itemSchema").is_some() {
-            self.report.note(&here, "item-schema", "a stream of items is passed as one string");
+            self.report.note(&location, "item-schema", "a stream of items is passed as one string");
         }
         let schema = described.get("schema");
         let encoding =
-            rank_media_type(media_type).1.unwrap_or_else(|| self.guess_encoding(schema, here.part));
+            rank_media_type(media_type).1.unwrap_or_else(|| self.guess_encoding(schema, location.part));
         let sent = if media_type.contains('*') { "application/json" } else { media_type };
         let mut plan =
             self.plan_body(new_body(sent, encoding, required), schema.map(|_| schema_target), words);
-        self.read_field_encodings(described, &here, &mut plan);
+        self.read_field_encodings(described, &location, &mut plan);
         Some(plan)
     }
 
@@ -276,7 +276,7 @@ impl<'d> SchemaConverter<'d> {
             return None;
         }
         let at = SpecPath::from_target(&found.target);
-        let here = at.key("properties");
+        let location = at.key("properties");
         let mut members = Vec::new();
         for (name, property) in properties.iter() {
             if self.is_hidden(property, at.part, SchemaDirection::Input) {
@@ -289,7 +289,9 @@ impl<'d> SchemaConverter<'d> {
             };
             let schema = match (property, files) {
                 (SpecNode::Object(described), Some(files)) => file_schema(KeywordView::all(described), files),
-                (property, _) => self.convert_child_schema(property, &here.key(name), SchemaDirection::Input),
+                (property, _) => {
+                    self.convert_child_schema(property, &location.key(name), SchemaDirection::Input)
+                }
             };
             let needs = std::mem::replace(&mut self.needs, before);
             members.push(BodyMember {
@@ -312,9 +314,9 @@ impl<'d> SchemaConverter<'d> {
             if let Some(named) = encoding.get("style").and_then(SpecNode::as_str) {
                 field.style = parse_style(named);
                 if field.style.is_none() {
-                    let here = at.key("encoding");
+                    let location = at.key("encoding");
                     self.report.warn(
-                        &here.key(name),
+                        &location.key(name),
                         "unknown-style",
                         format!("`{named}` is not a valid style; ignored"),
                     );

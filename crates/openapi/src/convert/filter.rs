@@ -42,7 +42,7 @@ pub(super) fn decide(filters: &Filters, candidate: &Candidate<'_>) -> FilterDeci
     let method_in =
         |patterns: &[String]| patterns.iter().any(|pattern| pattern.eq_ignore_ascii_case(&method));
     let tag_in = |patterns: &[String]| candidate.tags.iter().any(|tag| matches(patterns, tag));
-    let wanted = (filters.include_tags.is_empty() || tag_in(&filters.include_tags))
+    let included = (filters.include_tags.is_empty() || tag_in(&filters.include_tags))
         && (filters.include_methods.is_empty() || method_in(&filters.include_methods))
         && (filters.include_paths.is_empty() || matches(&filters.include_paths, candidate.path))
         && (filters.include_operations.is_empty() || matches(&filters.include_operations, id));
@@ -50,5 +50,5 @@ pub(super) fn decide(filters: &Filters, candidate: &Candidate<'_>) -> FilterDeci
         || method_in(&filters.exclude_methods)
         || matches(&filters.exclude_paths, candidate.path)
         || matches(&filters.exclude_operations, id);
-    if wanted && !unwanted { FilterDecision::Include } else { FilterDecision::Exclude }
+    if included && !unwanted { FilterDecision::Include } else { FilterDecision::Exclude }
 }

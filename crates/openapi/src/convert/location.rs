@@ -47,17 +47,17 @@ impl<'a> SpecPath<'a> {
 
     pub(super) fn pointer(&self) -> String {
         let mut steps = Vec::new();
-        let mut here = self;
+        let mut path = self;
         let mut pointer = loop {
-            match &here.step {
+            match &path.step {
                 SpecPathStep::From(pointer) => break (*pointer).to_owned(),
                 SpecPathStep::Key(up, key) => {
                     steps.push((*key).to_owned());
-                    here = up;
+                    path = up;
                 }
                 SpecPathStep::Index(up, index) => {
                     steps.push(index.to_string());
-                    here = up;
+                    path = up;
                 }
             }
         };
@@ -169,13 +169,13 @@ pub(super) fn resolve_object<'d>(
     report: &mut ConversionReport<'_>,
     value: &'d SpecNode,
     at: &SpecPath<'_>,
-    what: &str,
+    subject: &str,
 ) -> Option<ResolvedObject<'d>> {
     let mut value = value;
     let mut target = at.target();
     for _ in 0..MOST_HOPS {
         let Some(members) = value.as_object() else {
-            let message = format!("{what} is {}, not an object", crate::document::describe_kind(value));
+            let message = format!("{subject} is {}, not an object", crate::document::describe_kind(value));
             report.warn(&SpecPath::from_target(&target), "wrong-type", message);
             return None;
         };
@@ -193,12 +193,12 @@ pub(super) fn resolve_object<'d>(
                 value = found;
             }
             Err(reason) => {
-                let message = format!("{what} refers to `{reference}`: {reason}");
+                let message = format!("{subject} refers to `{reference}`: {reason}");
                 report.warn(&SpecPath::from_target(&target), "dangling-reference", message);
                 return None;
             }
         }
     }
-    report.warn(at, "reference-cycle", format!("{what} refers to itself"));
+    report.warn(at, "reference-cycle", format!("{subject} refers to itself"));
     None
 }

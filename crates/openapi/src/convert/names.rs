@@ -75,7 +75,7 @@ fn disambiguate(
         NameSuffix::MethodAndPathEnd,
         NameSuffix::Path,
     ] {
-        let wanted: Vec<(usize, Option<String>)> = group
+        let candidates: Vec<(usize, Option<String>)> = group
             .iter()
             .map(|at| {
                 let operation = &operations[*at];
@@ -85,10 +85,10 @@ fn disambiguate(
             })
             .collect();
         let mut times: HashMap<&str, usize> = HashMap::new();
-        for name in wanted.iter().filter_map(|(_, name)| name.as_deref()) {
+        for name in candidates.iter().filter_map(|(_, name)| name.as_deref()) {
             *times.entry(name).or_default() += 1;
         }
-        let free: Vec<(usize, String)> = wanted
+        let free: Vec<(usize, String)> = candidates
             .iter()
             .filter_map(|(at, name)| Some((*at, name.clone()?)))
             .filter(|(_, name)| times.get(name.as_str()) == Some(&1) && !taken.contains(name))

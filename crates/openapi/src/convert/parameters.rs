@@ -46,19 +46,19 @@ impl<'d> SchemaConverter<'d> {
         let mut found: Vec<SpecParameter<'d>> = Vec::new();
         for (owner, target) in lists {
             let at = SpecPath::from_target(target);
-            let here = at.key("parameters");
+            let location = at.key("parameters");
             let list = match owner.get("parameters") {
                 None | Some(SpecNode::Null) => continue,
                 Some(SpecNode::Array(list)) => list,
                 Some(other) => {
                     let message =
                         format!("`parameters` is {}; ignored", crate::document::describe_kind(other));
-                    self.report.warn(&here, "wrong-type", message);
+                    self.report.warn(&location, "wrong-type", message);
                     continue;
                 }
             };
             for (n, value) in list.iter().enumerate() {
-                let at = here.index(n);
+                let at = location.index(n);
                 let Some(parameter) = self.read_parameter(value, &at) else { continue };
                 let same = |other: &&mut SpecParameter<'_>| {
                     other.kind == parameter.kind && other.wire_name == parameter.wire_name
@@ -83,13 +83,13 @@ impl<'d> SchemaConverter<'d> {
 
     fn read_parameter(&mut self, value: &'d SpecNode, at: &SpecPath<'_>) -> Option<SpecParameter<'d>> {
         let found = resolve_object(self.document, &mut self.report, value, at, "a parameter")?;
-        let here = SpecPath::from_target(&found.target);
+        let location = SpecPath::from_target(&found.target);
         let name = match found.members.get("name") {
             Some(SpecNode::String(name)) if !name.is_empty() => name.to_string(),
             Some(SpecNode::Number(name)) => name.to_string(),
             Some(SpecNode::Bool(name)) => name.to_string(),
             _ => {
-                self.report.warn(&here, "no-name", "a parameter has no name; ignored");
+                self.report.warn(&location, "no-name", "a parameter has no name; ignored");
                 return None;
             }
         };
@@ -104,13 +104,13 @@ impl<'d> SchemaConverter<'d> {
             "formdata" | "form" => ParameterKind::FormField,
             other => {
                 let message = format!("the parameter `{name}` has the invalid location `{other}`; ignored");
-                self.report.warn(&here, "no-place", message);
+                self.report.warn(&location, "no-place", message);
                 return None;
             }
         };
         if kind == ParameterKind::At(ArgumentLocation::Header) && is_reserved_header(&name) {
             let message = format!("the header `{name}` cannot be a parameter; ignored");
-            self.report.note(&here, "reserved-header", message);
+            self.report.note(&location, "reserved-header", message);
             return None;
         }
         Some(SpecParameter { wire_name: name, kind, members: found.members, target: found.target })
@@ -174,10 +174,12 @@ impl<'d> SchemaConverter<'d> {
     ) -> Option<(String, SchemaNode<'d>)> {
         let Some(SpecNode::Object(content)) = members.get("content") else { return None };
         let (media_type, described) = content.iter().next()?;
-        let here = at.key("content");
-        let here = here.key(media_type);
+        let location = at.key("content");
+        let location = location.key(media_type);
         let schema = match described.get("schema") {
-            Some(schema) => self.convert_child_schema(schema, &here.key("schema"), SchemaDirection::Input),
+            Some(schema) => {
+                self.convert_child_schema(schema, &location.key("schema"), SchemaDirection::Input)
+            }
             None => SchemaNode::anything(),
         };
         Some((media_type.to_owned(), schema))

@@ -36,7 +36,7 @@ impl<'d> SchemaConverter<'d> {
                 self.report.note(&top.key(key), "webhooks", message);
             }
         }
-        let here = top.key("paths");
+        let location = top.key("paths");
         let paths = match root.get("paths") {
             Some(SpecNode::Object(paths)) => paths,
             None | Some(SpecNode::Null) => return sources,
@@ -45,7 +45,7 @@ impl<'d> SchemaConverter<'d> {
                     "`paths` is {}; it contains no operations",
                     crate::document::describe_kind(other)
                 );
-                self.report.error(&here, "wrong-type", message);
+                self.report.error(&location, "wrong-type", message);
                 return sources;
             }
         };
@@ -53,7 +53,7 @@ impl<'d> SchemaConverter<'d> {
             if path.starts_with("x-") {
                 continue;
             }
-            let at = here.key(path);
+            let at = location.key(path);
             let Some(found) = resolve_object(self.document, &mut self.report, value, &at, "a path") else {
                 self.report.error(&at, "left-out", "cannot read any operation of this path");
                 continue;
@@ -83,14 +83,14 @@ impl<'d> SchemaConverter<'d> {
                     self.collect_operation(path, method, value, &at.key(key), (item, target), sources)
                 }
                 None if key == "additionalOperations" => {
-                    let here = at.key(key);
+                    let location = at.key(key);
                     for (name, value) in value.as_object().into_iter().flat_map(SpecObject::iter) {
                         let token = name
                             .bytes()
                             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.!#$%&'*+^`|~".contains(&byte));
                         if name.is_empty() || !token {
                             self.report.error(
-                                &here.key(name),
+                                &location.key(name),
                                 "left-out",
                                 format!("`{name}` is not a valid method"),
                             );
@@ -100,7 +100,7 @@ impl<'d> SchemaConverter<'d> {
                             path,
                             Method::Other(name.to_owned()),
                             value,
-                            &here.key(name),
+                            &location.key(name),
                             (item, target),
                             sources,
                         );

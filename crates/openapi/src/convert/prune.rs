@@ -117,9 +117,9 @@ impl<'d> PrunedNode<'d> {
 impl PrunedTree<'_> {
     /// Returns the path to a position, from the root or from its definition.
     fn label(&self, under: &PrunedParent) -> String {
-        let (mut steps, mut here) = (Vec::new(), under);
+        let (mut steps, mut position) = (Vec::new(), under);
         loop {
-            match here {
+            match position {
                 PrunedParent::Root => break,
                 PrunedParent::Definition(name) => {
                     steps.push(name.as_str());
@@ -129,7 +129,7 @@ impl PrunedTree<'_> {
                     let Some(parent) = self.nodes.get(*parent) else { break };
                     let slot = parent.part().and_then(|part| part.below.get(*place));
                     steps.extend(slot.map(|(slot, _)| slot.step()));
-                    here = &parent.under;
+                    position = &parent.under;
                 }
             }
         }

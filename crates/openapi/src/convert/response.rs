@@ -37,7 +37,7 @@ impl<'d> SchemaConverter<'d> {
         operation: &'d SpecObject,
         at: &SpecPath<'_>,
     ) -> Vec<(&'d str, ResolvedObject<'d>)> {
-        let here = at.key("responses");
+        let location = at.key("responses");
         match operation.get("responses") {
             Some(SpecNode::Object(responses)) => responses
                 .iter()
@@ -47,7 +47,7 @@ impl<'d> SchemaConverter<'d> {
                         self.document,
                         &mut self.report,
                         value,
-                        &here.key(status),
+                        &location.key(status),
                         "a response",
                     )?;
                     Some((status, found))
@@ -56,7 +56,7 @@ impl<'d> SchemaConverter<'d> {
             None | Some(SpecNode::Null) => Vec::new(),
             Some(other) => {
                 let message = format!("`responses` is {}; ignored", crate::document::describe_kind(other));
-                self.report.warn(&here, "wrong-type", message);
+                self.report.warn(&location, "wrong-type", message);
                 Vec::new()
             }
         }
@@ -308,10 +308,10 @@ fn body_kinds(response: &ResolvedObject<'_>, produces: &[String]) -> Vec<Respons
         return found;
     }
     let Some(SpecNode::Object(content)) = response.members.get("content") else { return Vec::new() };
-    let here = at.key("content");
+    let location = at.key("content");
     let kinds = content.iter().map(|(media_type, described)| match described.get("schema") {
         _ if !is_json(media_type) => ResponseBodyKind::Other,
-        Some(_) => ResponseBodyKind::Json(here.key(media_type).key("schema").target()),
+        Some(_) => ResponseBodyKind::Json(location.key(media_type).key("schema").target()),
         None => ResponseBodyKind::AnyJson,
     });
     kinds.collect()

@@ -19,15 +19,15 @@ impl SchemaConverter<'_> {
     pub(super) fn servers(&mut self, owners: [(&SpecObject, &SpecPath<'_>); 3]) -> Vec<ServerUrl> {
         for (owner, at) in owners {
             let Some(servers) = owner.get("servers") else { continue };
-            let here = at.key("servers");
+            let location = at.key("servers");
             let SpecNode::Array(servers) = servers else {
-                self.report.warn(&here, "wrong-type", "`servers` is not an array; ignored");
+                self.report.warn(&location, "wrong-type", "`servers` is not an array; ignored");
                 continue;
             };
             let found: Vec<ServerUrl> = servers
                 .iter()
                 .enumerate()
-                .filter_map(|(n, server)| self.read_server(server, &here.index(n)))
+                .filter_map(|(n, server)| self.read_server(server, &location.index(n)))
                 .collect();
             if !found.is_empty() {
                 return found;
@@ -88,16 +88,16 @@ impl SchemaConverter<'_> {
     ) -> Vec<Vec<SecurityRequirement>> {
         for (owner, at) in owners {
             let Some(security) = owner.get("security") else { continue };
-            let here = at.key("security");
+            let location = at.key("security");
             let SpecNode::Array(choices) = security else {
-                self.report.warn(&here, "wrong-type", "`security` is not an array; ignored");
+                self.report.warn(&location, "wrong-type", "`security` is not an array; ignored");
                 continue;
             };
             let mut found = Vec::new();
             for (n, choice) in choices.iter().enumerate() {
                 let SpecNode::Object(choice) = choice else {
                     self.report.warn(
-                        &here.index(n),
+                        &location.index(n),
                         "wrong-type",
                         "a security requirement is not an object; ignored",
                     );
@@ -107,7 +107,7 @@ impl SchemaConverter<'_> {
                 for (scheme, scopes) in choice.iter() {
                     if !schemes.iter().any(|known| known.name == *scheme) {
                         let message = format!("the security scheme `{scheme}` is not defined");
-                        self.report.warn(&here.index(n), "unknown-scheme", message);
+                        self.report.warn(&location.index(n), "unknown-scheme", message);
                     }
                     let scopes = scopes.as_array().into_iter().flatten().filter_map(SpecNode::as_str);
                     all.push(SecurityRequirement {
@@ -129,10 +129,10 @@ impl SchemaConverter<'_> {
         let found =
             places.iter().find_map(|place| Some((*place, document.root().pointer(place)?.as_object()?)));
         let Some((place, described)) = found else { return Vec::new() };
-        let here = SpecPath::new(0, place);
+        let location = SpecPath::new(0, place);
         let mut schemes = Vec::new();
         for (name, value) in described.iter() {
-            let at = here.key(name);
+            let at = location.key(name);
             let Some(found) = resolve_object(document, &mut self.report, value, &at, "a security scheme")
             else {
                 continue;

@@ -115,7 +115,7 @@ pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext)
     };
     let has_paths = ["paths", "webhooks", "components"].iter().any(|key| root.contains_key(key));
     let Some(version) = stated_version(document) else {
-        for (key, what) in [
+        for (key, description) in [
             ("asyncapi", "an AsyncAPI document"),
             ("swaggerVersion", "a Swagger 1 document; convert it to Swagger 2 or OpenAPI 3 first"),
             ("$schema", "a JSON Schema"),
@@ -124,7 +124,7 @@ pub(super) fn check(name: &str, document: &SpecNode, reading: &mut ParseContext)
             ("raml", "a RAML document"),
         ] {
             if root.contains_key(key) && !root.contains_key("paths") {
-                return refuse(format!("it is {what}"));
+                return refuse(format!("it is {description}"));
             }
         }
         if !has_paths {

@@ -175,13 +175,13 @@ impl Scanner<'_> {
         // ordinary character.
         let mut may_begin = true;
         loop {
-            let here = *self.text.get(self.at)?;
+            let byte = *self.text.get(self.at)?;
             self.at += 1;
-            match here {
+            match byte {
                 b'[' | b'{' => return Some(Token::Opens),
                 b']' | b'}' => return Some(Token::Closes),
                 b'"' | b'\'' if may_begin => {
-                    self.skip_quoted(here)?;
+                    self.skip_quoted(byte)?;
                     may_begin = false;
                 }
                 b'#' if self.follows_whitespace() => self.skip_line(),
@@ -194,11 +194,11 @@ impl Scanner<'_> {
 
     fn skip_quoted(&mut self, quote: u8) -> Option<()> {
         loop {
-            let here = *self.text.get(self.at)?;
+            let byte = *self.text.get(self.at)?;
             self.at += 1;
-            if here == b'\\' && quote == b'"' {
+            if byte == b'\\' && quote == b'"' {
                 self.at += 1;
-            } else if here == quote {
+            } else if byte == quote {
                 if quote == b'"' || self.text.get(self.at) != Some(&quote) {
                     return Some(());
                 }

@@ -230,7 +230,7 @@ async fn an_address_that_fails_is_tried_again_and_says_why() {
     assert_eq!((status.state, status.retry_at.is_some()), (SourceState::Retrying, true));
     assert_eq!(status.reason, Some(format!("{} returned HTTP 500", fake.url())));
     let refused = stage.call("mcp__made__one").await.unwrap_err();
-    let why = format!("made is retrying: {} returned HTTP 500", fake.url());
+    let why = format!("server `made` is retrying: {} returned HTTP 500", fake.url());
     assert_eq!((refused.kind(), refused.message()), (ErrorKind::CannotConnect, why.as_str()));
     good.store(1, Ordering::Relaxed);
     stage.until("being served", |stage| stage.tools() == ["one"]).await;

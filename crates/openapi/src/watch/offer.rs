@@ -42,8 +42,8 @@ pub(super) fn build_offer(operations: &[Operation], settings: &DocumentSettings)
     let tools = operations.iter().filter_map(|operation| {
         let name = operation.name.as_str();
         let any = |globs: &[String]| globs.iter().any(|pattern| Glob::from(pattern.as_str()).matches(name));
-        let wanted = settings.enabled_tools.as_deref().is_none_or(any);
-        if !wanted || any(&settings.disabled_tools) {
+        let is_enabled = settings.enabled_tools.as_deref().is_none_or(any);
+        if !is_enabled || any(&settings.disabled_tools) {
             return None;
         }
         let more = settings

@@ -159,7 +159,7 @@ async fn unknown_names_are_refused_with_similar_names() {
 async fn a_program_has_no_more_permissions_than_its_caller() {
     let yard = yard(&[echo()]);
     let side = Side::of(&yard, ada());
-    let refused = "forbidden: mcp__data__secret needs the permission admin\nhint: ask the administrator of this yard for a token with this permission";
+    let refused = "forbidden: mcp__data__secret needs the permission `admin`\nhint: ask the administrator of this yard for a token with this permission";
     assert_eq!(side.calls("mcp__data__secret", "{}").await, refused);
     assert_eq!(side.calls("secret", "{}").await, refused);
     let inspect = || ProgramQuestion::Inspect { tool: "mcp__data__secret".to_owned() };

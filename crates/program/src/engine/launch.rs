@@ -163,9 +163,9 @@ fn wait(mut child: Child, control: BorrowedFd<'_>) -> Result<(), SandboxUnavaila
     Ok(())
 }
 
-fn build_failed(what: &str, error: &io::Error) -> SandboxUnavailable {
+fn build_failed(step: &str, error: &io::Error) -> SandboxUnavailable {
     SandboxUnavailable {
-        reason: format!("failed to build the sandbox: cannot {what}: {error}"),
+        reason: format!("failed to build the sandbox: cannot {step}: {error}"),
         suggestion: None,
     }
 }

@@ -110,7 +110,7 @@ async fn a_tool_needs_all_of_its_permissions() {
         Ok("done")
     }
     let refused = TestCaller::new().permissions(["admin"]).call(sensitive_tool(), json!({})).await;
-    assert_eq!(refused.outcome.unwrap_err().message(), "sensitive_tool needs the permission write");
+    assert_eq!(refused.outcome.unwrap_err().message(), "sensitive_tool needs the permission `write`");
     let allowed = TestCaller::new().permissions(["admin", "write"]).call(sensitive_tool(), json!({})).await;
     assert_eq!(allowed.text(), "done");
 }

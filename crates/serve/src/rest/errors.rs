@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, from_text, to_raw};
-use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaViolation};
+use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaViolation, permission};
 
 use super::result;
 
@@ -59,6 +59,12 @@ impl RestError {
     pub(crate) fn from_kind(kind: ErrorKind, message: impl Into<String>) -> Self {
         let (code, status) = code_and_status(kind);
         Self::new(status, code, message)
+    }
+
+    /// Creates the error for a missing permission.
+    pub(super) fn forbidden(subject: impl std::fmt::Display, missing: &str) -> Self {
+        Self::from_kind(ErrorKind::Forbidden, permission::missing_message(subject, missing))
+            .with_details(&json!({"suggestion": permission::ASK_FOR_PERMISSION}))
     }
 
     #[must_use]

@@ -9,10 +9,8 @@ use axum::extract::{Request, State};
 use axum::http::{Response, StatusCode};
 use serde_json::{Map, Value};
 use toolyard_hub::json::{Object, to_raw};
-use toolyard_hub::permission::{MANAGE, missing_message};
-use toolyard_hub::{
-    CallStatus, EntryKind, ErrorKind, HistoryCursor, OBSERVE, Principal, Raw, RecordedCall, Timestamp,
-};
+use toolyard_hub::permission::MANAGE;
+use toolyard_hub::{CallStatus, EntryKind, HistoryCursor, OBSERVE, Principal, Raw, RecordedCall, Timestamp};
 
 use super::errors::RestError;
 use super::execute::{ChunkDelivery, envelope};
@@ -104,8 +102,7 @@ pub(super) async fn cancel(
     let execution = match found {
         Some(execution) if visibility.may_stop_call(&recorded_call(&execution)) => execution,
         Some(execution) if visibility.sees_call(&recorded_call(&execution)) => {
-            let message = missing_message("canceling another caller's execution", MANAGE);
-            return Err(RestError::from_kind(ErrorKind::Forbidden, message));
+            return Err(RestError::forbidden("canceling another caller's execution", MANAGE));
         }
         _ => {
             if let Some(response) = rest.ask_other_replicas(&head).await {

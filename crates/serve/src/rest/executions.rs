@@ -328,8 +328,8 @@ pub(super) mod tests {
             time: Duration::from_secs(60),
         });
         let all: Vec<_> = (0..6).map(|_| run(&executions, 200)).collect();
-        let kept: Vec<bool> = all.iter().map(|execution| is_retained(&executions, execution)).collect();
-        assert_eq!(kept, [false, true, true, true, true, true]);
+        let retained: Vec<bool> = all.iter().map(|execution| is_retained(&executions, execution)).collect();
+        assert_eq!(retained, [false, true, true, true, true, true]);
     }
 
     #[tokio::test]

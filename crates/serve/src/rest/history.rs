@@ -69,7 +69,7 @@ impl ExecutionFilter {
             fields.into_iter().flatten().any(|field| field.to_ascii_lowercase().contains(text))
         };
         self.after.is_none_or(|after| cursor(execution) < after)
-            && self.state.is_none_or(|wanted| wanted == state)
+            && self.state.is_none_or(|required| required == state)
             && self.tool.as_deref().is_none_or(|tool| tool == about.tool)
             && self.principal.as_deref().is_none_or(|id| id == about.principal.id())
             && self.since.is_none_or(|since| about.began.at >= since)

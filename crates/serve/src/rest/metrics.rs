@@ -8,7 +8,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderValue, Response, header};
-use toolyard_hub::permission::missing_message;
 use toolyard_hub::{
     CallEndReason, CallStatus, ErrorKind, Histogram, OBSERVE, Principal, Quota, QuotaReport, SourceMetrics,
     SourceState, Visibility, Yard,
@@ -132,8 +131,7 @@ pub(super) async fn show(
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     if !principal.has_permission(OBSERVE) {
-        let message = missing_message("reading the metrics of all callers", OBSERVE);
-        return Err(RestError::from_kind(ErrorKind::Forbidden, message));
+        return Err(RestError::forbidden("reading the metrics of all callers", OBSERVE));
     }
     let mut text = render_metrics(&rest.yard, &principal);
     let connection = request.extensions().get::<Arc<ConnectionState>>();

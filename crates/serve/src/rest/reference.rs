@@ -188,7 +188,7 @@ fn meaning(kind: ErrorKind) -> &'static str {
         ErrorKind::TooLarge => "The request or the result exceeds a size limit.",
         ErrorKind::TimedOut => "The call exceeded its deadline.",
         ErrorKind::Cancelled => "The caller canceled the call or disconnected.",
-        ErrorKind::NotConnected => "The server is starting, disabled, or waiting to be retried.",
+        ErrorKind::NotConnected => "The server is starting, retrying or disabled.",
         ErrorKind::CannotConnect => "The server could not be started or reached.",
         ErrorKind::ConnectionLost => {
             "The connection to the server was lost during the call. The call may have taken effect."

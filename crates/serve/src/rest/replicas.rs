@@ -11,8 +11,7 @@ use axum::http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolyard_hub::permission::missing_message;
-use toolyard_hub::{ErrorKind, ExecutionId, HistoryCursor, OBSERVE, Raw};
+use toolyard_hub::{ExecutionId, HistoryCursor, OBSERVE, Raw};
 
 use super::errors::RestError;
 use super::query::Query;
@@ -30,10 +29,7 @@ pub(super) async fn list(
 ) -> Result<Response<Body>, RestError> {
     Query::read(request.uri().query()).finish()?;
     if !principal.has_permission(OBSERVE) {
-        return Err(RestError::from_kind(
-            ErrorKind::Forbidden,
-            missing_message("the list of replicas", OBSERVE),
-        ));
+        return Err(RestError::forbidden("listing the replicas", OBSERVE));
     }
     rest.admit_list(&principal).await?;
     let Some(router) = &rest.settings.replicas else {

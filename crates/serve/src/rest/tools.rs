@@ -10,7 +10,6 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use toolyard_hub::json::to_raw;
-use toolyard_hub::permission::missing_message;
 use toolyard_hub::{ErrorKind, HubError};
 
 use super::errors::RestError;
@@ -116,8 +115,7 @@ pub(super) async fn show(
     let refuse = |error: HubError| RestError::from_hub_error(&error, "");
     let tool = rest.yard.find_tool(&name, &principal).map_err(refuse)?;
     if let Some(missing) = principal.first_missing_permission(&tool.permissions) {
-        let message = missing_message(&tool.full_name, missing);
-        return Err(RestError::from_kind(ErrorKind::Forbidden, message));
+        return Err(RestError::forbidden(&tool.full_name, missing));
     }
     let cached = rest.tool_cache.tools(&rest.yard);
     let shown = cached.iter().find(|shown| shown.tool.full_name == tool.full_name);

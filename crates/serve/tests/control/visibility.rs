@@ -571,9 +571,9 @@ async fn servers_that_a_token_may_not_use_are_not_shown_whatever_their_state() {
     }
     // A call reports the problem of a server only to callers who see the server.
     for (token, message) in [
-        (PLAIN, "mcp__vault__open needs the permission secrets"),
+        (PLAIN, "mcp__vault__open needs the permission `secrets`"),
         (ONLY_A, "unknown tool `mcp__vault__open`"),
-        (OWNER, "vault is failed: no such host"),
+        (OWNER, "server `vault` failed: no such host"),
     ] {
         let url = format!("http://{}/mcp/tools/mcp__vault__open/execute", yard.address);
         let reply = yard.http.post(url).bearer_auth(token).json(&json!({"params": {}})).send().await.unwrap();

@@ -38,7 +38,7 @@ fn address(text: &str) -> IpAddr {
 async fn public_addresses_need_connect_and_inside_ones_need_both() {
     for public in ["https://mcp.example/mcp", "http://8.8.8.8/mcp", "http://[2606:4700::1]/"] {
         let refused = tried(public, &[], &["connect-inside"]).await.err();
-        assert_eq!(refused.as_deref(), Some("connecting to an address needs the permission connect"));
+        assert_eq!(refused.as_deref(), Some("connecting to an address needs the permission `connect`"));
         assert!(tried(public, &[], &["connect"]).await.is_ok(), "{public}");
     }
     for inside in [
@@ -52,7 +52,7 @@ async fn public_addresses_need_connect_and_inside_ones_need_both() {
         "https://localhost/",
     ] {
         let refused = tried(inside, &[], &["connect"]).await.err();
-        let expected = "connecting to an internal address needs the permission connect-inside";
+        let expected = "connecting to an internal address needs the permission `connect-inside`";
         assert_eq!(refused.as_deref(), Some(expected), "{inside}");
         assert!(tried(inside, &[], &["connect", "connect-inside"]).await.is_ok(), "{inside}");
     }
@@ -101,17 +101,21 @@ async fn a_configured_server_is_recognized_in_every_spelling_of_its_address() {
         [("api", "https://API.example.:443/v1/../mcp", "admin"), ("ten", "http://10.0.0.5/mcp", "admin")];
     for same in ["https://api.example/mcp", "HTTPS://api.EXAMPLE./mcp", "https://api.example:443/x/../mcp"] {
         let refused = tried(same, &all, &["connect", "connect-inside"]).await.err();
-        assert_eq!(refused.as_deref(), Some("testing api needs the permission admin"), "{same}");
+        assert_eq!(refused.as_deref(), Some("testing server `api` needs the permission `admin`"), "{same}");
         let allowed = tried(same, &all, &["admin"]).await.unwrap();
         assert_eq!((allowed.is_configured, allowed.filter.is_none()), (true, true), "{same}");
     }
     for other_path in ["https://api.example/", "https://api.example/mcp?x", "http://api.example:443/mcp"] {
         let refused = tried(other_path, &all, &["connect"]).await.err();
-        assert_eq!(refused.as_deref(), Some("testing api needs the permission admin"), "{other_path}");
+        assert_eq!(
+            refused.as_deref(),
+            Some("testing server `api` needs the permission `admin`"),
+            "{other_path}"
+        );
         let refused = tried(other_path, &all, &["admin"]).await.err();
-        assert_eq!(refused.as_deref(), Some("connecting to an address needs the permission connect"));
+        assert_eq!(refused.as_deref(), Some("connecting to an address needs the permission `connect`"));
         assert!(!tried(other_path, &all, &["admin", "connect"]).await.unwrap().is_configured);
     }
     let refused = tried("http://[::ffff:10.0.0.5]:80/mcp", &all, &["connect", "connect-inside"]).await.err();
-    assert_eq!(refused.as_deref(), Some("testing ten needs the permission admin"));
+    assert_eq!(refused.as_deref(), Some("testing server `ten` needs the permission `admin`"));
 }

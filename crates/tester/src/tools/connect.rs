@@ -95,7 +95,7 @@ impl ToolInvocation<'_> {
             return Ok(ConnectGrant::default());
         }
         let principal = &self.call.record.principal;
-        let (what, needed) = match target {
+        let (action, needed) = match target {
             TesterTarget::Address(_) => {
                 let approach = authorize_address(url, servers, principal).await?;
                 let hides_failures = !approach.is_configured && !can_see_failures(principal);
@@ -105,7 +105,7 @@ impl ToolInvocation<'_> {
             }
             TesterTarget::Command(_) => ("starting a command line".to_owned(), vec![SPAWN.to_owned()]),
             TesterTarget::Configured(settings) => {
-                (format!("testing {}", settings.name), required_permissions(settings, principal))
+                (format!("testing server `{}`", settings.name), required_permissions(settings, principal))
             }
         };
         match self.missing_permission(&needed) {
@@ -113,7 +113,7 @@ impl ToolInvocation<'_> {
                 filter: None,
                 terms: ConnectionTerms { required_permissions: needed, hides_failures: false },
             }),
-            Some(missing) => Err(forbidden(&what, missing)),
+            Some(missing) => Err(forbidden(&action, missing)),
         }
     }
 

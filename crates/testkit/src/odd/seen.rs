@@ -48,9 +48,9 @@ impl Seen {
     }
 
     /// Adds or removes a subscription of a legacy client.
-    pub(super) fn subscribe(&self, uri: &str, wanted: bool) {
+    pub(super) fn subscribe(&self, uri: &str, is_subscribed: bool) {
         let mut inner = self.inner();
-        if wanted {
+        if is_subscribed {
             inner.subscribed.insert(uri.to_owned());
         } else {
             inner.subscribed.remove(uri);

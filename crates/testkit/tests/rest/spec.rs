@@ -199,7 +199,7 @@ async fn a_token_is_needed_and_permissions_are_held() {
     // One of two permissions is not enough.
     let refused = execute("other").await;
     assert_eq!(refused.refusal(), (403, "PERMISSION_ERROR".to_owned()));
-    assert_eq!(refused.json()["error"]["message"], "sensitive_tool needs the permission write");
+    assert_eq!(refused.json()["error"]["message"], "sensitive_tool needs the permission `write`");
     assert_eq!(execute("wrong").await.refusal().0, 401);
 }
 

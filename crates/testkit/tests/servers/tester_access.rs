@@ -54,7 +54,7 @@ impl Stage {
         let error = self.connects(who, url).await.expect_err(url);
         let message = error["message"].as_str().unwrap();
         let (_, missing) = message.split_once("needs the permission ").unwrap_or_else(|| panic!("{error:#}"));
-        missing.to_owned()
+        missing.trim_matches('`').to_owned()
     }
 }
 
@@ -238,7 +238,7 @@ async fn a_permission_that_was_taken_away_ends_the_use_of_an_open_connection() {
     assert_eq!(connected["success"], true, "{connected:#}");
     let refused = stage.uses(&as_id(&["connect"]), "list_tools", json!({})).await;
     assert!(
-        refused["error"]["message"].as_str().unwrap().ends_with("needs the permission connect-inside"),
+        refused["error"]["message"].as_str().unwrap().ends_with("needs the permission `connect-inside`"),
         "{refused:#}"
     );
     assert_eq!(stage.uses(&as_id(&[]), "disconnect", json!({})).await["success"], true);

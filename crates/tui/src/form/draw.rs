@@ -195,10 +195,10 @@ impl SchemaForm {
         let first = row.saturating_sub(height.saturating_sub(2));
         for (at, line) in editor.text().split('\n').enumerate().skip(first).take(height) {
             let room = usize::from(body.width);
-            let here = at == row;
-            let (shown, place) = editor::visible_window(line, if here { column } else { 0 }, room);
+            let is_current = at == row;
+            let (shown, place) = editor::visible_window(line, if is_current { column } else { 0 }, room);
             canvas.text(body, at - first, &shown, canvas.theme.plain());
-            if here {
+            if is_current {
                 canvas.set_cursor(body, at - first, place);
             }
         }

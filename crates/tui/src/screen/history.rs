@@ -20,7 +20,7 @@ use crate::ui_state::UiState;
 #[derive(Debug, Default)]
 pub(crate) struct HistoryScreen {
     pick: ListCursor,
-    kept: PastCallList,
+    past_calls: PastCallList,
     view: HistoryTab,
 }
 
@@ -61,7 +61,7 @@ impl HistoryScreen {
             return ScreenAction::Stay;
         }
         if self.view == HistoryTab::Yard {
-            return self.kept.update(key, world);
+            return self.past_calls.update(key, world);
         }
         let len = world.calls.newest_first().len();
         if self.pick.press(key, len) {
@@ -94,7 +94,7 @@ impl HistoryScreen {
         }
         match self.view {
             HistoryTab::Session => self.draw_session(canvas, area, world),
-            HistoryTab::Yard => self.kept.draw(canvas, area, world),
+            HistoryTab::Yard => self.past_calls.draw(canvas, area, world),
         }
     }
 

@@ -44,7 +44,7 @@ impl LogScreen {
 
     /// The numbers of the entries that are shown.
     fn visible_entries(&self, world: &UiState) -> Vec<usize> {
-        let wanted = self.filter.text().to_lowercase();
+        let query = self.filter.text().to_lowercase();
         let of_kind = |entry: &UiLogEntry| match self.tab {
             1 => matches!(entry.kind, UiLogKind::Event | UiLogKind::Own),
             2 => entry.kind == UiLogKind::Stderr,
@@ -52,9 +52,9 @@ impl LogScreen {
             _ => true,
         };
         let fits = |entry: &UiLogEntry| {
-            wanted.is_empty()
-                || entry.text.to_lowercase().contains(&wanted)
-                || entry.source.as_ref().is_some_and(|source| source.to_lowercase().contains(&wanted))
+            query.is_empty()
+                || entry.text.to_lowercase().contains(&query)
+                || entry.source.as_ref().is_some_and(|source| source.to_lowercase().contains(&query))
         };
         let first = world.log.first_number();
         let entries = world.log.entries().iter().enumerate();

@@ -34,8 +34,8 @@ impl ServersScreen {
 
     /// Returns the row of all servers and the servers that match the filter.
     fn rows<'a>(&self, world: &'a UiState) -> Vec<Option<&'a (SourceName, SourceStatus)>> {
-        let wanted = self.filter.text().to_lowercase();
-        let fits = |one: &&(SourceName, SourceStatus)| one.0.as_str().to_lowercase().contains(&wanted);
+        let query = self.filter.text().to_lowercase();
+        let fits = |one: &&(SourceName, SourceStatus)| one.0.as_str().to_lowercase().contains(&query);
         let all = (self.filter.is_empty() && world.yard.sources.len() > 1).then_some(None);
         all.into_iter().chain(world.yard.sources.iter().filter(fits).map(Some)).collect()
     }

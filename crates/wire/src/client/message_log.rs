@@ -134,13 +134,13 @@ mod tests {
         for number in 0..2 * MOST {
             log.write(WireDirection::FromServer, number.to_string());
         }
-        let kept = texts(&log);
-        assert_eq!((kept.len(), kept[0].as_str()), (MOST, "500"));
+        let logged = texts(&log);
+        assert_eq!((logged.len(), logged[0].as_str()), (MOST, "500"));
         for _ in 0..200 {
             log.write(WireDirection::FromServer, "é".repeat(100_000));
         }
-        let kept = log.read();
-        assert!(kept.iter().map(|message| message.text.len()).sum::<usize>() <= super::MOST_BYTES);
-        assert!(kept.iter().all(|message| message.text.len() <= super::LONGEST));
+        let logged = log.read();
+        assert!(logged.iter().map(|message| message.text.len()).sum::<usize>() <= super::MOST_BYTES);
+        assert!(logged.iter().all(|message| message.text.len() <= super::LONGEST));
     }
 }

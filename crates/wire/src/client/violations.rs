@@ -31,11 +31,11 @@ impl Violations {
     /// Records a violation of this rule.
     pub fn add(&self, rule: &str) {
         let rule = shortened(rule);
-        let mut kept = self.lock();
-        kept.total += 1;
-        kept.last.push_back(rule);
-        if kept.last.len() > KEPT {
-            kept.last.pop_front();
+        let mut inner = self.lock();
+        inner.total += 1;
+        inner.last.push_back(rule);
+        if inner.last.len() > KEPT {
+            inner.last.pop_front();
         }
     }
 
@@ -58,12 +58,12 @@ impl Violations {
     /// Returns the kept violations that were not taken before, and how many older ones were
     /// dropped.
     pub fn take(&self) -> (Vec<String>, u64) {
-        let mut kept = self.lock();
-        let new = kept.total - kept.taken;
-        kept.taken = kept.total;
-        let count = usize::try_from(new).map_or(kept.last.len(), |new| new.min(kept.last.len()));
-        let first = kept.last.len() - count;
-        (kept.last.range(first..).cloned().collect(), new - count as u64)
+        let mut inner = self.lock();
+        let new = inner.total - inner.taken;
+        inner.taken = inner.total;
+        let count = usize::try_from(new).map_or(inner.last.len(), |new| new.min(inner.last.len()));
+        let first = inner.last.len() - count;
+        (inner.last.range(first..).cloned().collect(), new - count as u64)
     }
 
     /// Completes with the next response that matches no request.

@@ -52,7 +52,7 @@ async fn over_http_a_command_line_needs_the_permission_spawn_and_a_configured_se
     for (url, missing) in [(demo(&scratch).as_str(), "spawn"), ("closed", "write"), ("partial", "manage")] {
         let error = tester.fails("execution_error", "connect_to_server", json!({"url": url})).await;
         assert!(
-            error["message"].as_str().unwrap().ends_with(&format!("needs the permission {missing}")),
+            error["message"].as_str().unwrap().ends_with(&format!("needs the permission `{missing}`")),
             "{error:#}"
         );
     }
@@ -78,7 +78,7 @@ async fn connecting_to_the_yard_itself_gives_a_token_nothing_more() {
         let error = guest.fails("connection_failed", "connect_to_server", json!({"url": url})).await;
         assert_eq!(error["message"], format!("cannot connect to {url}"));
         let error = low.fails("execution_error", "connect_to_server", json!({"url": url})).await;
-        assert_eq!(error["message"], "connecting to an address needs the permission connect");
+        assert_eq!(error["message"], "connecting to an address needs the permission `connect`");
     }
 }
 

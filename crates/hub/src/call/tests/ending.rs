@@ -259,7 +259,7 @@ async fn refused_calls_begin_and_end_like_all_others() {
             "1 started tool nothing of unknown for ada",
             "1 ended Error(UnknownTool) after 0ns: unknown tool `nothing`",
             "2 started tool mcp__s__locked of s for ada",
-            "2 ended Error(Forbidden) after 0ns: mcp__s__locked needs the permission key",
+            "2 ended Error(Forbidden) after 0ns: mcp__s__locked needs the permission `key`",
             "3 started tool mcp__s__open of s for ada",
             "3 ended Error(TooLarge) after 0ns: the arguments for `mcp__s__open` have 31 bytes, which exceeds the limit of 20 bytes",
             "4 started tool mcp__s__open of s for ada",

@@ -35,7 +35,7 @@ async fn every_permission_of_the_list_is_needed() {
             error.as_ref().map(|error| (error.kind(), error.message().to_owned())),
             missing.map(|missing| (
                 ErrorKind::Forbidden,
-                format!("mcp__db__drop needs the permission {missing}")
+                format!("mcp__db__drop needs the permission `{missing}`")
             ))
         );
     }

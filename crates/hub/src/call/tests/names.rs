@@ -77,7 +77,7 @@ async fn a_source_that_has_not_listed_its_entries_is_reported_with_its_state() {
     let reason = Some("no such command".to_owned());
     down.set_status(SourceStatus { reason, ..SourceStatus::new(SourceState::Failed, true) });
     let yard = yard(&[&down, &ScriptedSource::echo("git__hub", tools(&["query"]))]);
-    let failed = (ErrorKind::CannotConnect, "git is failed: no such command", None);
+    let failed = (ErrorKind::CannotConnect, "server `git` failed: no such command", None);
     assert_eq!(parts(&yard.call(tool_request("mcp__git__commit")).await.unwrap_err()), failed);
     let mut alone = tool_request("commit");
     alone.context = source_context("git");
@@ -94,7 +94,7 @@ async fn a_source_that_has_not_listed_its_entries_is_reported_with_its_state() {
         (SourceState::Disabled, "enable the server first"),
     ] {
         down.set_status(SourceStatus::new(state, false));
-        let message = format!("git is {}", state.label());
+        let message = format!("server `git` is {}", state.label());
         let error = yard.call(tool_request("mcp__git__commit")).await.unwrap_err();
         assert_eq!(parts(&error), (ErrorKind::CannotConnect, message.as_str(), Some(suggestion)));
     }

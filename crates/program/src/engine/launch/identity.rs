@@ -136,10 +136,10 @@ fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
     rustix::thread::unshare(flags)
 }
 
-fn namespace_error(what: &str, error: rustix::io::Errno) -> SandboxUnavailable {
+fn namespace_error(step: &str, error: rustix::io::Errno) -> SandboxUnavailable {
     let error = io::Error::from(error);
     SandboxUnavailable {
-        reason: format!("the sandbox needs namespaces, but this process cannot {what}: {error}"),
+        reason: format!("the sandbox needs namespaces, but this process cannot {step}: {error}"),
         suggestion: Some(
             "allow user namespaces: set sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces above 0, and \
              on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile with `userns`; in a \

@@ -8,7 +8,7 @@ use super::stage::Stage;
 use crate::{Effect, KeyPress, QuestionId, UiCallUpdate, UiMessage};
 
 fn last(stage: &Stage) -> String {
-    stage.wanted.last().map(|effect| format!("{effect:?}")).unwrap_or_default()
+    stage.effects.last().map(|effect| format!("{effect:?}")).unwrap_or_default()
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_tool_is_called_with_what_the_form_holds() {
         KeyPress::Right,
     ]);
     stage.key(KeyPress::Ctrl('s'));
-    assert!(stage.wanted.is_empty(), "a call without annotations is confirmed first: {:?}", stage.wanted);
+    assert!(stage.effects.is_empty(), "a call without annotations is confirmed first: {:?}", stage.effects);
     stage.key(KeyPress::Char('y'));
     let (_, name, arguments) = stage.call();
     assert_eq!(name, "mcp__weather__forecast");
@@ -49,7 +49,7 @@ fn a_rejected_confirmation_calls_nothing() {
         .key(KeyPress::Ctrl('s'));
     for no in [KeyPress::Char('n'), KeyPress::Esc] {
         stage.key(no);
-        assert!(stage.wanted.is_empty());
+        assert!(stage.effects.is_empty());
         stage.key(KeyPress::Ctrl('s'));
     }
     stage.key(KeyPress::Enter);
@@ -63,7 +63,7 @@ fn servers_are_reconnected_and_switched_off_and_on() {
     stage.becomes("files", SourceState::Disabled, "");
     stage.key(KeyPress::Char('e'));
     let orders: Vec<(String, SourceCommand)> = stage
-        .wanted
+        .effects
         .iter()
         .filter_map(|effect| match effect {
             Effect::Manage(name, order) => Some((name.to_string(), *order)),
@@ -118,7 +118,7 @@ fn a_call_and_its_result_are_copied() {
     let mut copied = Vec::new();
     for _ in 0..5 {
         stage.keys(&[KeyPress::Enter, KeyPress::Down]);
-        match stage.wanted.last() {
+        match stage.effects.last() {
             Some(Effect::Copy(text)) => copied.push(text.clone()),
             other => panic!("{other:?}"),
         }
@@ -168,7 +168,7 @@ fn questions_are_answered_one_after_the_other() {
     stage.key(KeyPress::Ctrl('s'));
     assert!(!last(&stage).starts_with("Answer"), "an incomplete form is not submitted");
     stage.types("5").key(KeyPress::Ctrl('s')).key(KeyPress::Char('a')).types("four").key(KeyPress::Ctrl('s'));
-    let Some(Effect::Answer(QuestionId(7), Ok(answers))) = stage.wanted.last() else {
+    let Some(Effect::Answer(QuestionId(7), Ok(answers))) = stage.effects.last() else {
         panic!("{}", last(&stage))
     };
     let answers: Vec<(&str, &str)> = answers.iter().map(|(key, raw)| (key.as_str(), raw.get())).collect();
@@ -194,7 +194,7 @@ fn questions_are_declined_and_cancelled() {
             let mut stage = Stage::usual();
             ask(&mut stage, &[kind]);
             stage.key(key);
-            let Some(Effect::Answer(_, Ok(answers))) = stage.wanted.last() else {
+            let Some(Effect::Answer(_, Ok(answers))) = stage.effects.last() else {
                 panic!("{}", last(&stage))
             };
             assert_eq!(answers[0].1.get(), expected);
@@ -203,7 +203,7 @@ fn questions_are_declined_and_cancelled() {
     let mut stage = Stage::usual();
     ask(&mut stage, &[QuestionKind::Sample]);
     stage.key(KeyPress::Esc);
-    let Some(Effect::Answer(_, Err(error))) = stage.wanted.last() else { panic!("{}", last(&stage)) };
+    let Some(Effect::Answer(_, Err(error))) = stage.effects.last() else { panic!("{}", last(&stage)) };
     assert_eq!(error.message(), "the user declined the request");
 }
 
@@ -235,7 +235,7 @@ fn quitting_asks_only_while_a_call_runs() {
 fn letters_are_text_in_input_fields() {
     let mut stage = Stage::usual();
     stage.at_tool("read_file").key(KeyPress::Char('c')).types("q?HLT");
-    assert!(stage.wanted.is_empty());
+    assert!(stage.effects.is_empty());
     stage.tell(UiMessage::Paste(" pas\nted".to_owned()));
     stage.key(KeyPress::Ctrl('s'));
     assert_eq!(stage.call().2, r#"{"path":"q?HLT pas ted","head":20}"#);

@@ -103,7 +103,7 @@ fn a_tool_that_disappears_while_it_is_selected_leaves_the_cursor_where_it_was() 
     stage.offers("odd", SourceOffer::default());
     assert_eq!(selected(&mut stage), None);
     stage.keys(&[KeyPress::Enter, KeyPress::Char('c'), KeyPress::Down]);
-    assert!(stage.wanted.is_empty());
+    assert!(stage.effects.is_empty());
 }
 
 #[test]

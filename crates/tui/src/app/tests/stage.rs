@@ -61,7 +61,7 @@ pub(super) struct Stage {
     actors: Vec<Arc<Actor>>,
     base: Instant,
     /// The effects that the app requested, in order.
-    pub(super) wanted: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
 }
 
 /// The fixed time of all tests.
@@ -94,7 +94,7 @@ impl Stage {
         let base = Instant::now();
         let now = ClockTime { instant: base + Duration::from_secs(65), wall: wall() };
         let app = App::new(settings, snapshot(&yard, &Principal::owner()), now);
-        Self { app, yard, actors: Vec::new(), base, wanted: Vec::new() }
+        Self { app, yard, actors: Vec::new(), base, effects: Vec::new() }
     }
 
     /// The usual servers, one in every state.
@@ -196,7 +196,7 @@ impl Stage {
     }
 
     pub(super) fn tell(&mut self, message: UiMessage) {
-        self.wanted.extend(self.app.update(message));
+        self.effects.extend(self.app.update(message));
     }
 
     pub(super) fn key(&mut self, key: KeyPress) -> &mut Self {
@@ -234,7 +234,7 @@ impl Stage {
 
     /// Returns the last call that the app requested.
     pub(super) fn call(&self) -> (CallId, String, String) {
-        let called = self.wanted.iter().rev().find_map(|effect| match effect {
+        let called = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Call(id, what) => Some((*id, what)),
             _ => None,
         });

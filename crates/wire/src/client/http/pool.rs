@@ -62,7 +62,7 @@ impl ConnectionPool {
     ) -> Result<Response<PooledBody>, WireError> {
         loop {
             let idle = self.take();
-            let kept = idle.is_some();
+            let is_reused = idle.is_some();
             let mut lane = match idle {
                 Some(lane) => lane,
                 // Boxed because this future is large and rarely used.
@@ -80,7 +80,7 @@ impl ConnectionPool {
                 }
                 Err(mut failed) => match failed.take_message() {
                     // The server closed the idle connection and has not seen the request.
-                    Some(unsent) if kept => request = unsent,
+                    Some(unsent) if is_reused => request = unsent,
                     _ => return Err(WireError::Lost(root_cause(failed.error()))),
                 },
             }

@@ -383,14 +383,14 @@ impl ResumableStreams {
 
     /// Drops the oldest ended streams above the limits. Streams that are still written to are kept.
     pub(crate) fn evict_ended(&self) {
-        let mut kept = self.lock();
+        let mut streams = self.lock();
         loop {
-            let bytes: usize = kept.iter().map(|stream| stream.lock().bytes).sum();
-            if kept.len() <= MOST_STREAMS && bytes <= MOST_STREAM_BYTES {
+            let bytes: usize = streams.iter().map(|stream| stream.lock().bytes).sum();
+            if streams.len() <= MOST_STREAMS && bytes <= MOST_STREAM_BYTES {
                 return;
             }
-            let Some(at) = kept.iter().position(|stream| stream.lock().ended) else { return };
-            kept.remove(at);
+            let Some(at) = streams.iter().position(|stream| stream.lock().ended) else { return };
+            streams.remove(at);
         }
     }
 
