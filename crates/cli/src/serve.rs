@@ -114,6 +114,10 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Usage);
         }
     };
+    let placed = bound.placed_servers().cloned();
+    if let Some(placed) = &placed {
+        running.servers.join_replicas(Arc::clone(placed));
+    }
     let servers = config.servers().len();
     running.start_and_follow(config, given, admit)?;
     print_startup_banner(&yard, servers, bound.address(), &entrance, args.json);
@@ -121,6 +125,9 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let serving = async {
         let membership = cluster.map(ClusterMember::join);
         bound.serve(stop.clone()).await;
+        if let Some(placed) = placed {
+            placed.stop().await;
+        }
         if let Some(membership) = membership {
             membership.leave().await;
         }

@@ -8,8 +8,11 @@ use futures_util::future::join_all;
 use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{Source, SourceName, SourceState, Yard};
 use toolyard_openapi::{HttpClients, OpenApiSource};
+use toolyard_serve::{PlaceableServer, PlacedServer, PlacedServers, StartedServer};
 use toolyard_tester::TesterServer;
-use toolyard_upstream::{DedicatedClient, MisconfiguredServer, Upstream, UpstreamContext};
+use toolyard_upstream::{
+    DedicatedClient, MisconfiguredServer, ServerPlacement, ServerSettings, Upstream, UpstreamContext,
+};
 
 /// The servers that were started, in start order.
 pub(crate) struct RunningServers {
@@ -18,6 +21,8 @@ pub(crate) struct RunningServers {
     mode: StartMode,
     /// HTTP clients for OpenAPI documents, created for the first document.
     http: Option<HttpClients>,
+    /// The servers that run on one of several replicas only.
+    placed: Option<Arc<PlacedServers>>,
     running: Vec<RunningServer>,
 }
 
@@ -25,6 +30,8 @@ pub(crate) struct RunningServers {
 pub(crate) enum RunningServer {
     Upstream(Arc<Upstream>),
     Document(Arc<OpenApiSource>),
+    /// A server that one of several replicas runs.
+    Placed(Arc<PlacedServer>),
 }
 
 impl RunningServer {
@@ -32,6 +39,7 @@ impl RunningServer {
         match self {
             Self::Upstream(upstream) => &**upstream,
             Self::Document(document) => &**document,
+            Self::Placed(placed) => &**placed,
         }
     }
 
@@ -39,6 +47,7 @@ impl RunningServer {
         match self {
             Self::Upstream(upstream) => upstream.stop().await,
             Self::Document(document) => document.stop().await,
+            Self::Placed(placed) => placed.stop().await,
         }
     }
 }
@@ -56,7 +65,12 @@ pub(crate) enum StartMode {
 
 impl RunningServers {
     pub(crate) fn new(yard: Arc<Yard>, context: UpstreamContext, mode: StartMode) -> Self {
-        Self { yard, context, mode, http: None, running: Vec::new() }
+        Self { yard, context, mode, http: None, placed: None, running: Vec::new() }
+    }
+
+    /// Makes this yard one of several replicas. Must be called before a server is started.
+    pub(crate) fn join_replicas(&mut self, placed: Arc<PlacedServers>) {
+        self.placed = Some(placed);
     }
 
     /// Starts a server in the background and adds it to the yard, replacing a server of the same
@@ -68,14 +82,22 @@ impl RunningServers {
             StartMode::SingleClient(client) => Some(client.clone()),
         };
         let source: Arc<dyn Source> = match entry {
-            ServerEntry::Ready(settings) => {
-                let upstream = match client {
-                    Some(client) => Upstream::start_dedicated(*settings, self.context.clone(), client),
-                    None => Upstream::start(*settings, self.context.clone()),
-                };
-                self.running.push(RunningServer::Upstream(Arc::clone(&upstream)));
-                upstream
-            }
+            ServerEntry::Ready(settings) => match (self.placed_servers(&settings), client) {
+                (Some(placed), _) => {
+                    let server = placed.add(self.placeable(*settings));
+                    self.running.push(RunningServer::Placed(Arc::clone(&server)));
+                    server
+                }
+                (None, client) => {
+                    let context = self.context.clone();
+                    let upstream = match client {
+                        Some(client) => Upstream::start_dedicated(*settings, context, client),
+                        None => Upstream::start(*settings, context),
+                    };
+                    self.running.push(RunningServer::Upstream(Arc::clone(&upstream)));
+                    upstream
+                }
+            },
             ServerEntry::Document(settings) => {
                 let http = self.http()?;
                 let document = OpenApiSource::start(*settings, http, self.context.definitions.clone());
@@ -90,6 +112,27 @@ impl RunningServers {
         };
         self.yard.add(source);
         Ok(())
+    }
+
+    /// Returns where to add a server that only one replica runs.
+    fn placed_servers(&self, settings: &ServerSettings) -> Option<&Arc<PlacedServers>> {
+        self.placed.as_ref().filter(|_| settings.placement == ServerPlacement::OneReplica)
+    }
+
+    fn placeable(&self, settings: ServerSettings) -> PlaceableServer {
+        let (name, permissions) = (settings.name.clone(), settings.permissions.clone());
+        let (start_timeout, context) = (settings.start_timeout, self.context.clone());
+        PlaceableServer {
+            name,
+            permissions,
+            start_timeout,
+            definitions: context.definitions.clone(),
+            start: Box::new(move || {
+                let upstream = Upstream::start(settings.clone(), context.clone());
+                let source = Arc::clone(&upstream) as Arc<dyn Source>;
+                StartedServer { source, stop: Box::pin(async move { upstream.stop().await }) }
+            }),
+        }
     }
 
     /// Most yards have no documents, so these clients are created on demand.
@@ -115,7 +158,7 @@ impl RunningServers {
     pub(crate) fn upstreams(&self) -> impl Iterator<Item = &Arc<Upstream>> {
         self.running.iter().filter_map(|server| match server {
             RunningServer::Upstream(upstream) => Some(upstream),
-            RunningServer::Document(_) => None,
+            RunningServer::Document(_) | RunningServer::Placed(_) => None,
         })
     }
 

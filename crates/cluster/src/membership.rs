@@ -1,7 +1,9 @@
 //! Which replicas are alive, and which of them holds a session. Every replica registers itself in
 //! Redis once per second. Limits and leases belong to other modules.
 
-use std::collections::{HashMap, HashSet};
+mod servers;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -12,8 +14,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{
-    BoxFuture, HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StoreUnavailable,
-    StreamEntry,
+    BoxFuture, HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, ServerClaim, ServerHolder,
+    SessionHome, StoreUnavailable, StreamEntry,
 };
 use toolyard_random::RandomError;
 
@@ -59,6 +61,7 @@ pub struct Membership {
     store: Arc<RedisStore>,
     state: Mutex<State>,
     losses: watch::Sender<u64>,
+    server_changes: watch::Sender<u64>,
     streams: StreamLogQueue,
 }
 
@@ -80,7 +83,12 @@ struct State {
     /// The last time at which the store came back, if this replica has told it again which sessions
     /// it has taken over.
     restored: String,
+    /// Which replica runs which server, as the store knows it.
+    server_holders: BTreeMap<String, String>,
 }
+
+/// The mark of the store, then the live replicas and the holders of servers, each as keys and values.
+type BeatAnswer = (String, Vec<String>, BTreeMap<String, String>);
 
 /// A session that has moved, and what was saved of it.
 #[derive(Debug)]
@@ -116,11 +124,13 @@ impl Membership {
             homes: HashMap::new(),
             released: HashSet::new(),
             restored: String::new(),
+            server_holders: BTreeMap::new(),
         };
         Ok(Self {
             store,
             state: Mutex::new(state),
             losses: watch::Sender::new(0),
+            server_changes: watch::Sender::new(0),
             streams: StreamLogQueue::default(),
         })
     }
@@ -174,15 +184,15 @@ impl Membership {
             };
             let record = serde_json::to_string(&own).unwrap_or_default();
             let mut beat = BEAT_SCRIPT.prepare_invoke();
-            beat.key(seen_key()).key(records_key()).key(store_key());
+            beat.key(seen_key()).key(records_key()).key(store_key()).key(servers_key());
             beat.arg(id.as_str()).arg(record).arg(&own.url).arg(millis(DEAD_AFTER)).arg(gone_key(""));
             beat.arg(millis(SESSION_LIFETIME)).arg(millis(STORE_AWAY_AFTER));
             let sent = Instant::now();
-            match self.store.probe::<Option<Vec<String>>>(&beat).await? {
-                Some(answer) => {
-                    let Some((mark, rows)) = answer.split_first() else { return Ok(()) };
-                    self.update(&id, sent, StoreState::from_mark(mark), rows);
-                    return self.restore_homes(mark).await;
+            match self.store.probe::<Option<BeatAnswer>>(&beat).await? {
+                Some((mark, rows, servers)) => {
+                    self.update(&id, sent, StoreState::from_mark(&mark), &rows);
+                    self.update_servers(servers);
+                    return self.restore_homes(&mark).await;
                 }
                 None => self.replace_id(&id)?,
             }
@@ -485,6 +495,29 @@ impl Replicas for Membership {
         Box::pin(self.set_home(session, "ended"))
     }
 
+    fn server_holder<'a>(
+        &'a self,
+        server: &'a str,
+        claim: ServerClaim,
+    ) -> BoxFuture<'a, Result<ServerHolder, StoreUnavailable>> {
+        Box::pin(self.find_server_holder(server, claim))
+    }
+
+    fn release_server<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
+        Box::pin(self.give_up_server(server))
+    }
+
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.server_changes.subscribe()
+    }
+
+    fn confirm_id(&self) -> BoxFuture<'_, Result<ReplicaId, StoreUnavailable>> {
+        Box::pin(async move {
+            self.ensure_current().await?;
+            Ok(self.own_id())
+        })
+    }
+
     fn start_draining(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.lock().own.draining = true;
@@ -511,6 +544,10 @@ fn records_key() -> String {
 
 fn store_key() -> String {
     format!("{KEY_PREFIX}replicas:store")
+}
+
+fn servers_key() -> String {
+    format!("{KEY_PREFIX}replicas:servers")
 }
 
 fn gone_key(id: &str) -> String {

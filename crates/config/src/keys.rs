@@ -213,6 +213,8 @@ pub(super) struct ServerKeys {
     pub(super) era: Option<EraKey>,
     /// Whether clients share one session with the server. Default: "auto".
     pub(super) sessions: Option<SessionsKey>,
+    /// Which replicas run the server, if the yard has several. Default: "every".
+    pub(super) placement: Option<PlacementKey>,
     /// Maximum time to connect and to list what the server offers. Default: 30s.
     pub(super) start_timeout: Option<ConfigDuration>,
     /// Maximum time without a response or progress notification during a call. For an OpenAPI
@@ -276,6 +278,15 @@ pub(super) enum SessionsKey {
     Auto,
     Shared,
     PerClient,
+}
+
+/// `every`: each replica runs the server. `one`: one replica runs it and the others use it there; if
+/// that replica stops, another one starts the server. Without `[cluster]`, both are the same.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum PlacementKey {
+    Every,
+    One,
 }
 
 /// OAuth settings of a server.

@@ -9,13 +9,13 @@ use toolyard_hub::printable::is_deceptive;
 use toolyard_hub::{Secret, SourceName};
 use toolyard_openapi::DocumentSettings;
 use toolyard_upstream::{
-    CommandSettings, EnvInheritance, Era, OAuthSettings, ServerAuthSettings, ServerSettings, SessionSharing,
-    TransportSettings, UrlKind, UrlSettings,
+    CommandSettings, EnvInheritance, Era, OAuthSettings, ServerAuthSettings, ServerPlacement, ServerSettings,
+    SessionSharing, TransportSettings, UrlKind, UrlSettings,
 };
 
 use super::dotenv;
 use super::http_syntax::{is_header_name, is_header_value, is_http_url};
-use super::keys::{EraKey, OAuthKeys, ServerKeys, SessionsKey};
+use super::keys::{EraKey, OAuthKeys, PlacementKey, ServerKeys, SessionsKey};
 use super::openapi;
 use super::problem::ConfigProblem;
 use super::risk;
@@ -129,6 +129,10 @@ pub(super) fn build_entry(keys: ServerKeys, origin: &mut ServerSection<'_>) -> S
             Some(SessionsKey::Shared) => SessionSharing::Shared,
             Some(SessionsKey::PerClient) => SessionSharing::PerClient,
             Some(SessionsKey::Auto) | None => SessionSharing::Auto,
+        },
+        placement: match keys.placement {
+            Some(PlacementKey::One) => ServerPlacement::OneReplica,
+            Some(PlacementKey::Every) | None => ServerPlacement::EveryReplica,
         },
         start_timeout: keys.start_timeout.map_or(usual.start_timeout, |time| time.0),
         call_timeout: keys.call_timeout.map_or(usual.call_timeout, |time| time.0),

@@ -94,7 +94,8 @@ pub use rate_limit::RateState;
 pub use record::{CallRecord, FinishedCall, Recorder};
 pub use redact::Redaction;
 pub use replicas::{
-    HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StoreUnavailable, StreamEntry,
+    HomeLookup, PreviousHolder, Replica, ReplicaId, ReplicaState, Replicas, ServerClaim, ServerHolder,
+    SessionHome, StoreUnavailable, StreamEntry,
 };
 pub use request::{
     CallContext, CallOrigin, CallRequest, CallTarget, ClientEra, ClientSession, CompletionReference,

@@ -94,6 +94,37 @@ pub enum HomeLookup {
     Fresh,
 }
 
+/// Whether a replica that looks up who runs a server wants to run it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerClaim {
+    /// It does not.
+    No,
+    /// It does if no other replica runs the server.
+    IfFree,
+    /// It already runs the server.
+    Held,
+}
+
+/// The replica that runs a server which must run only once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerHolder {
+    /// This replica.
+    Here {
+        /// The replica that ran it until it counted as dead. It may still be running it.
+        previous: Option<PreviousHolder>,
+    },
+    /// Another live replica.
+    Elsewhere(Replica),
+    Nowhere,
+}
+
+/// A replica that counts as dead, and where it could be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviousHolder {
+    pub id: ReplicaId,
+    pub url: String,
+}
+
 /// The live replicas of this yard and what they agree on. Sessions are identified by their label,
 /// which is not secret.
 pub trait Replicas: fmt::Debug + Send + Sync {
@@ -148,6 +179,24 @@ pub trait Replicas: fmt::Debug + Send + Sync {
 
     /// Makes every replica reject a session from now on.
     fn end_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
+
+    /// Returns which replica runs a server. If no live replica does, this one becomes the holder if
+    /// it wants to.
+    fn server_holder<'a>(
+        &'a self,
+        server: &'a str,
+        claim: ServerClaim,
+    ) -> BoxFuture<'a, Result<ServerHolder, StoreUnavailable>>;
+
+    /// Lets another replica run a server that this one has stopped.
+    fn release_server<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>>;
+
+    /// Changes when another replica may run a server than before.
+    fn server_changes(&self) -> watch::Receiver<u64>;
+
+    /// Returns the ID of this replica after making sure that the others have not considered it dead
+    /// without its knowledge, for example while the process was suspended.
+    fn confirm_id(&self) -> BoxFuture<'_, Result<ReplicaId, StoreUnavailable>>;
 
     /// Tells the other replicas that this one accepts no new sessions.
     fn start_draining(&self) -> BoxFuture<'_, ()>;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -263,6 +264,11 @@ impl SourceNotifier {
         if let Some(yard) = self.yard.upgrade() {
             yard.status_changed(&self.source);
         }
+    }
+
+    /// Subscribes to the changes of the yard, or returns `None` if the yard is gone.
+    pub fn subscribe_changes(&self) -> Option<broadcast::Receiver<Arc<YardEvent>>> {
+        self.yard.upgrade().map(|yard| yard.events().subscribe_changes())
     }
 
     /// The process of the source wrote a line to standard error.

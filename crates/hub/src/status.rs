@@ -112,6 +112,8 @@ pub struct SourceStatus {
     pub authorization: AuthStatus,
     /// The name and version that the server reports.
     pub server_info: Option<Raw>,
+    /// The name of the replica that runs the source, if only one of several replicas does.
+    pub replica: Option<String>,
     /// When the source entered this state.
     pub since: Instant,
     /// When the next attempt is made.
@@ -138,6 +140,7 @@ impl SourceStatus {
             era: None,
             authorization: AuthStatus::Unsupported,
             server_info: None,
+            replica: None,
             since: Instant::now(),
             retry_at: None,
             startup_complete,

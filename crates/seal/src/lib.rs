@@ -23,6 +23,8 @@ pub enum Purpose {
     Session,
     RequestState,
     Forward,
+    /// A request of a replica itself to another one.
+    ReplicaRequest,
 }
 
 impl Purpose {
@@ -31,6 +33,7 @@ impl Purpose {
             Self::Session => b"toolyard session 1",
             Self::RequestState => b"toolyard request state 1",
             Self::Forward => b"toolyard forward 1",
+            Self::ReplicaRequest => b"toolyard replica request 1",
         }
     }
 }

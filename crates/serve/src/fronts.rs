@@ -12,7 +12,7 @@ use toolyard_wire::{Endpoint, EndpointSettings, SessionRegistry};
 
 use crate::control::{ControlFront, ControlSettings};
 use crate::mcp::{EndpointReplicas, Identity, McpFront, McpSettings, announce};
-use crate::replicas::{ReplicaRouter, RequestAffinity};
+use crate::replicas::{PlacedServers, ReplicaRouter, RequestAffinity};
 use crate::rest::{RestFront, RestSettings};
 
 /// The name of a built-in endpoint. Routes exist for those in [`BuiltinEndpointName::ALL`] only.
@@ -128,6 +128,11 @@ impl Fronts {
     /// Returns what the principal can see of the yard.
     pub(crate) fn visibility(&self, principal: &Principal) -> Visibility {
         self.yard.visibility(principal)
+    }
+
+    /// The servers that run on one of several replicas only.
+    pub(crate) fn placed_servers(&self) -> Option<&Arc<PlacedServers>> {
+        self.factory.replicas.as_ref().map(|router| router.placed_servers())
     }
 
     pub(crate) fn rest(&self) -> &Arc<RestFront> {

@@ -1,6 +1,6 @@
 //! All servers: the MCP front over stdio and HTTP, the REST front and the control socket, behind
 //! one authentication layer. Fronts build requests for the hub and translate its results; they
-//! never access sources directly.
+//! never access sources directly. Other replicas do, in `replicas/placement.rs`.
 
 mod auth;
 mod connection;
@@ -36,6 +36,6 @@ pub use http::{HttpOptions, HttpServer, http, http_with};
 pub use listen::{BoundServer, ServeError, ServeSettings, bind};
 pub use mcp::{Identity, McpSettings};
 pub use proxy::{InvalidNetwork, ProxyNetwork, TrustedProxies};
-pub use replicas::ReplicaSettings;
+pub use replicas::{PlaceableServer, PlacedServer, PlacedServers, ReplicaSettings, StartedServer};
 pub use stdio::{StdioOptions, serve_streams, stdio, stdio_with};
 pub use toolyard_wire::{EndpointSettings, StdioSettings};

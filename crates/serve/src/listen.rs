@@ -31,7 +31,7 @@ use crate::control::ControlSettings;
 use crate::fronts::{BuiltinEndpoint, FrontSettings, Fronts};
 use crate::mcp::McpSettings;
 use crate::memory;
-use crate::replicas::{ReplicaRouter, ReplicaSettings};
+use crate::replicas::{PlacedServers, ReplicaRouter, ReplicaSettings};
 use crate::router::router;
 
 /// Maximum size of a request head, and of one read from a connection.
@@ -103,6 +103,11 @@ impl BoundServer {
     pub fn with_replicas(self, replicas: ReplicaSettings) -> Self {
         let keys = replicas.keys.clone();
         Self { keys, replicas: Some(ReplicaRouter::new(replicas)), ..self }
+    }
+
+    /// The servers that run on one of several replicas only. `None` without other replicas.
+    pub fn placed_servers(&self) -> Option<&Arc<PlacedServers>> {
+        self.replicas.as_ref().map(|router| router.placed_servers())
     }
 
     /// Serves until `stop` is canceled, then waits for calls in flight up to the `drain` time.

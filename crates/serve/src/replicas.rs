@@ -4,6 +4,7 @@
 
 mod drain;
 mod forwarding;
+mod placement;
 mod sealed_session;
 
 use std::sync::Arc;
@@ -31,6 +32,8 @@ use toolyard_wire::{
 };
 
 use self::forwarding::{FORWARDED, ForwardError, Forwarder};
+pub(crate) use self::placement::peer_router;
+pub use self::placement::{PlaceableServer, PlacedServer, PlacedServers, StartedServer};
 use self::sealed_session::{SealedSession, SessionIdError};
 use crate::mcp::parked_at;
 
@@ -59,6 +62,7 @@ pub(crate) struct ReplicaRouter {
     replicas: Arc<dyn Replicas>,
     keys: SealingKeys,
     forwarder: Forwarder,
+    placed: Arc<PlacedServers>,
 }
 
 /// Which replica answers requests without a session.
@@ -119,13 +123,19 @@ enum Location {
 
 impl ReplicaRouter {
     pub(crate) fn new(settings: ReplicaSettings) -> Arc<Self> {
+        let placed = PlacedServers::new(&settings);
         let ReplicaSettings { replicas, keys, tls } = settings;
         let forwarder = Forwarder::new(Arc::clone(&replicas), keys.clone(), tls);
-        Arc::new(Self { replicas, keys, forwarder })
+        Arc::new(Self { replicas, keys, forwarder, placed })
     }
 
     pub(crate) fn replicas(&self) -> &Arc<dyn Replicas> {
         &self.replicas
+    }
+
+    /// The servers that run on one replica only.
+    pub(crate) fn placed_servers(&self) -> &Arc<PlacedServers> {
+        &self.placed
     }
 
     /// Creates the ID of a session that is opened here.

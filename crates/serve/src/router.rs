@@ -17,6 +17,7 @@ use crate::fronts::{BuiltinEndpointName, Fronts};
 use crate::mcp::McpFront;
 use crate::page::{self, ASSETS};
 use crate::quotas;
+use crate::replicas::peer_router;
 use crate::rest;
 use crate::route::Route;
 
@@ -54,6 +55,7 @@ pub(crate) fn requests() -> Vec<(&'static str, String)> {
 }
 
 pub(crate) fn router(fronts: Arc<Fronts>, authenticator: Arc<Authenticator>) -> Router {
+    let peers = fronts.placed_servers().map(|placed| peer_router(Arc::clone(placed)));
     let rest = rest::router(Arc::clone(fronts.rest()));
     let yard = Arc::clone(fronts.yard());
     let router = routes().into_iter().fold(Router::new(), |router, route| route.add_to(router));
@@ -64,6 +66,8 @@ pub(crate) fn router(fronts: Arc<Fronts>, authenticator: Arc<Authenticator>) -> 
         .merge(rest)
         .layer(from_fn_with_state(yard, quotas::charge))
         .layer(from_fn_with_state(authenticator, guard))
+        // Requests of other replicas are authenticated in a way of their own.
+        .merge(peers.unwrap_or_default())
 }
 
 async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {

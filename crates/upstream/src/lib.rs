@@ -36,8 +36,8 @@ pub use list::{PagedList, ServerListKind};
 pub use misconfigured::MisconfiguredServer;
 pub use process_supervisor::{SupervisedCommand, SupervisorError, supervise_process};
 pub use settings::{
-    CommandSettings, EnvInheritance, OAuthSettings, ServerAuthSettings, ServerSettings, SessionSharing,
-    TransportSettings, UrlKind, UrlSettings,
+    CommandSettings, EnvInheritance, OAuthSettings, ServerAuthSettings, ServerPlacement, ServerSettings,
+    SessionSharing, TransportSettings, UrlKind, UrlSettings,
 };
 pub use tls::tls_config;
 pub use toolyard_wire::{AddressFilter, Era, Version};

@@ -26,6 +26,8 @@ pub struct ServerSettings {
     /// The era of the protocol to use. `None` detects it.
     pub era: Option<Era>,
     pub sessions: SessionSharing,
+    /// Where the server runs if the yard has several replicas.
+    pub placement: ServerPlacement,
     /// Timeout for connecting and reading the lists.
     pub start_timeout: Duration,
     /// Idle timeout of a call. Progress restarts it.
@@ -48,6 +50,7 @@ impl ServerSettings {
             tool_permissions: BTreeMap::new(),
             era: None,
             sessions: SessionSharing::Auto,
+            placement: ServerPlacement::EveryReplica,
             start_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(120),
             forward_headers: Vec::new(),
@@ -67,6 +70,15 @@ pub enum SessionSharing {
     Shared,
     /// Each client has a private session.
     PerClient,
+}
+
+/// Which replicas of the yard run a server. A yard that runs as one process ignores this.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ServerPlacement {
+    #[default]
+    EveryReplica,
+    /// One replica runs it, and the others use it there.
+    OneReplica,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -34,14 +34,15 @@ const SECTIONS: [(&str, &str, &str); 10] = [
 const SERVER_TABLES: [(&str, &str, &[&str]); 4] = [
     (
         "All servers",
-        "These keys apply to every server. OpenAPI documents support all of them except `type`, `era` and \
-         `sessions`.",
+        "These keys apply to every server. OpenAPI documents support all of them except `type`, `era`, \
+         `sessions` and `placement`.",
         &[
             "enabled",
             "alias",
             "type",
             "era",
             "sessions",
+            "placement",
             "enabled_tools",
             "disabled_tools",
             "permissions",

@@ -36,6 +36,9 @@ pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogVie
     if let Some(info) = status.server_info.as_deref().and_then(info) {
         put("serverInfo", info);
     }
+    if let Some(replica) = &status.replica {
+        put("replica", replica.as_str().into());
+    }
     put("auth", status.authorization.as_str().into());
     put("tools", view.tools().count().into());
     put("resources", view.resources().count().into());

@@ -1,4 +1,5 @@
-//! Handing over to the other replicas before this one stops: sessions move as soon as they are idle.
+//! Handing over to the other replicas before this one stops: sessions move as soon as they are idle,
+//! and servers that run on one replica only as soon as their calls have ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +13,15 @@ use crate::fronts::Fronts;
 const SEARCH: Duration = Duration::from_millis(50);
 
 impl ReplicaRouter {
-    /// Gives up sessions as they become idle, and waits until none are left and no call is parked,
-    /// up to `longest`. Requests are still accepted meanwhile.
+    /// Gives up servers, and sessions as they become idle. Waits until none are left and no call is
+    /// parked, up to `longest`. Requests are still accepted meanwhile.
     pub(crate) async fn drain(&self, fronts: &Arc<Fronts>, longest: Duration) {
         let until = Instant::now() + longest;
         self.replicas.start_draining().await;
+        tokio::join!(self.hand_over_sessions(fronts, until), self.placed.hand_over(until));
+    }
+
+    async fn hand_over_sessions(&self, fronts: &Arc<Fronts>, until: Instant) {
         loop {
             let has_successor = self.other_replica().is_some();
             let mut left = fronts.parked_calls();

@@ -18,7 +18,7 @@ use toolyard_seal::{Purpose, SealingKeys};
 /// Names the replica that a forwarded request is for, sealed with the keys of the yard.
 pub(super) const FORWARDED: HeaderName = HeaderName::from_static("toolyard-forwarded-to");
 /// Marks the response of a replica that must not answer a forwarded request.
-const MISDIRECTED: HeaderName = HeaderName::from_static("toolyard-misdirected");
+pub(super) const MISDIRECTED: HeaderName = HeaderName::from_static("toolyard-misdirected");
 /// Headers of one connection, which are not forwarded.
 const HOP_BY_HOP: [HeaderName; 6] = [
     header::CONNECTION,
@@ -127,20 +127,24 @@ impl Forwarder {
         wait_until_dead(&*self.replicas, id).await;
     }
 
-    /// Returns the HTTP client. It uses neither redirects nor proxies, because replicas talk to each
-    /// other directly.
     fn http(&self) -> Option<&reqwest::Client> {
         if let Some(http) = self.http.get() {
             return Some(http);
         }
-        let http = reqwest::Client::builder().tls_backend_preconfigured(self.tls.clone());
-        let http = http.redirect(Policy::none()).no_proxy().connect_timeout(CONNECT_TIMEOUT).build();
-        let http = http.inspect_err(|error| tracing::warn!(%error, "cannot create the HTTP client")).ok()?;
+        let http = build_http(&self.tls)?;
         Some(self.http.get_or_init(|| http))
     }
 }
 
-async fn wait_until_dead(replicas: &dyn Replicas, id: &ReplicaId) {
+/// Creates the HTTP client for requests to other replicas. It uses neither redirects nor proxies,
+/// because replicas talk to each other directly.
+pub(super) fn build_http(tls: &rustls::ClientConfig) -> Option<reqwest::Client> {
+    let http = reqwest::Client::builder().tls_backend_preconfigured(tls.clone());
+    let http = http.redirect(Policy::none()).no_proxy().connect_timeout(CONNECT_TIMEOUT).build();
+    http.inspect_err(|error| tracing::warn!(%error, "cannot create the HTTP client")).ok()
+}
+
+pub(super) async fn wait_until_dead(replicas: &dyn Replicas, id: &ReplicaId) {
     while replicas.find(id).is_some() {
         tokio::time::sleep(CHECK).await;
     }

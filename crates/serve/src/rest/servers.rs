@@ -52,6 +52,9 @@ fn describe(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Val
     if let Some(transport) = status.transport {
         server["transport"] = transport.into();
     }
+    if let Some(replica) = &status.replica {
+        server["replica"] = replica.as_str().into();
+    }
     if let Some(version) = status.version {
         server["protocolVersion"] = version.into();
     }

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::{
-    BoxFuture, HomeLookup, Replica, ReplicaId, ReplicaState, Replicas, SessionHome, StoreUnavailable,
-    StreamEntry, YardLimits,
+    BoxFuture, HomeLookup, PreviousHolder, Replica, ReplicaId, ReplicaState, Replicas, ServerClaim,
+    ServerHolder, SessionHome, StoreUnavailable, StreamEntry, YardLimits,
 };
 use toolyard_seal::SealingKeys;
 
@@ -30,6 +30,8 @@ struct Shared {
     saved: HashMap<String, String>,
     streams: HashMap<u64, Vec<StreamEntry>>,
     ended: Vec<String>,
+    /// Which replica runs a server, with its URL.
+    holders: HashMap<String, PreviousHolder>,
     is_away: bool,
 }
 
@@ -137,6 +139,43 @@ impl Replicas for Member {
         shared.ended.push(session.to_owned());
         shared.homes.remove(session);
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn server_holder<'a>(
+        &'a self,
+        server: &'a str,
+        claim: ServerClaim,
+    ) -> BoxFuture<'a, Result<ServerHolder, StoreUnavailable>> {
+        let mut shared = self.shared.lock();
+        let holder = shared.holders.get(server).cloned();
+        let alive = |id: &ReplicaId| shared.alive.iter().find(|replica| replica.id == *id).cloned();
+        let elsewhere = holder.as_ref().and_then(|holder| alive(&holder.id));
+        let answer = match (elsewhere, alive(&self.id)) {
+            _ if shared.is_away => Err(StoreUnavailable("away".to_owned())),
+            (Some(replica), _) if replica.id != self.id => Ok(ServerHolder::Elsewhere(replica)),
+            (Some(_), _) => Ok(ServerHolder::Here { previous: None }),
+            (None, _) if claim == ServerClaim::No => Ok(ServerHolder::Nowhere),
+            (None, None) => Err(StoreUnavailable("this replica is dead".to_owned())),
+            (None, Some(own)) => {
+                let own = PreviousHolder { id: own.id, url: own.url };
+                let previous = shared.holders.insert(server.to_owned(), own);
+                Ok(ServerHolder::Here { previous })
+            }
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn release_server<'a>(&'a self, server: &'a str) -> BoxFuture<'a, Result<(), StoreUnavailable>> {
+        self.shared.lock().holders.retain(|name, holder| name != server || holder.id != self.id);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn server_changes(&self) -> watch::Receiver<u64> {
+        self.losses.subscribe()
+    }
+
+    fn confirm_id(&self) -> BoxFuture<'_, Result<ReplicaId, StoreUnavailable>> {
+        Box::pin(std::future::ready(Ok(self.id.clone())))
     }
 
     fn start_draining(&self) -> BoxFuture<'_, ()> {
