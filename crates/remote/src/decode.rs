@@ -26,6 +26,7 @@ pub(super) struct RemoteServerInfo {
     era: Option<String>,
     protocol_version: Option<String>,
     server_info: Option<Raw>,
+    replica: Option<String>,
     auth: Option<String>,
     since: Option<String>,
     retry_in_ms: Option<u64>,
@@ -52,6 +53,7 @@ impl RemoteServerInfo {
                 .and_then(AuthStatus::from_word)
                 .unwrap_or(AuthStatus::Unsupported),
             server_info: self.server_info,
+            replica: self.replica,
             since: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
             retry_at: self.retry_in_ms.and_then(|wait| now.checked_add(Duration::from_millis(wait))),
             ..SourceStatus::new(state, state != SourceState::Starting)

@@ -18,6 +18,8 @@ use crate::control::ControlSettings;
 use crate::mcp::McpSettings;
 
 mod control;
+mod members;
+mod placement;
 mod quotas;
 mod replicas;
 mod waiting;

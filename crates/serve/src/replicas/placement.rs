@@ -28,8 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolyard_hub::{
     BoxFuture, ClientEra, DefinitionBudget, ErrorKind, HubError, LoginError, ManageError, Outcome, ReplicaId,
-    Source, SourceCall, SourceCommand, SourceName, SourceNotifier, SourceOffer, SourceState,
-    SourceStatus,
+    Source, SourceCall, SourceCommand, SourceName, SourceNotifier, SourceOffer, SourceState, SourceStatus,
     TranscriptEntry, YardEvent,
 };
 
@@ -136,9 +135,8 @@ impl PlacedServers {
     /// server of the same name stops first.
     pub fn add(&self, server: PlaceableServer) -> Arc<PlacedServer> {
         let PlaceableServer { name, permissions, start_timeout, definitions, start } = server;
-        let turn = Arc::clone(
-            self.turns.lock().entry(name.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))),
-        );
+        let turn =
+            Arc::clone(self.turns.lock().entry(name.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))));
         let state = Arc::new(PlacedState {
             name: name.clone(),
             permissions,
@@ -261,7 +259,9 @@ impl PlacedState {
     /// replaced, so it checks that first.
     async fn admit(&self, run: &LocalRun) -> Result<TaskTrackerToken, String> {
         match self.peers.replicas.confirm_id().await {
-            Ok(id) if id == run.holder => run.admit().ok_or_else(|| "it is moving to another replica".to_owned()),
+            Ok(id) if id == run.holder => {
+                run.admit().ok_or_else(|| "it is moving to another replica".to_owned())
+            }
             Ok(_) => Err("another replica may run it".to_owned()),
             Err(error) => Err(error.to_string()),
         }
@@ -335,7 +335,9 @@ impl PlacedState {
             };
             if Instant::now() >= until {
                 let message = format!("no replica could run {}: {reason}", self.name);
-                return Err(HubError::new(ErrorKind::CannotConnect, message).with_retry_after(Duration::from_secs(1)));
+                return Err(
+                    HubError::new(ErrorKind::CannotConnect, message).with_retry_after(Duration::from_secs(1))
+                );
             }
             let _ = tokio::time::timeout(RETRY, placement.changed()).await;
         }
@@ -441,7 +443,8 @@ impl Source for PlacedServer {
             match self.state.current() {
                 Placement::Here(run) => run.source.log_in().await,
                 Placement::Elsewhere(link) => {
-                    let message = format!("log in at replica `{}`, which runs this server", link.replica.name);
+                    let message =
+                        format!("log in at replica `{}`, which runs this server", link.replica.name);
                     Err(LoginError::NothingToDo(message))
                 }
                 Placement::Unknown(reason) => Err(ManageError::Unreachable(reason.to_string()).into()),

@@ -13,7 +13,7 @@ use toolyard_hub::{
 use super::link::{LinkChange, ServerLink};
 use super::local_run::LocalRun;
 use super::peer::{PeerAction, PeerAddress};
-use super::{Placement, PlacedState};
+use super::{PlacedState, Placement};
 
 /// How long to wait before the holder is looked up again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -202,7 +202,9 @@ impl PlacedState {
             // The response ends when the server has stopped.
             Ok(response) => match tokio::time::timeout(GIVE_UP, response.bytes()).await {
                 Ok(Ok(_)) => tracing::info!(%server, url, "the previous replica has stopped the server"),
-                Ok(Err(_)) | Err(_) => tracing::warn!(%server, url, "the previous replica may still run the server"),
+                Ok(Err(_)) | Err(_) => {
+                    tracing::warn!(%server, url, "the previous replica may still run the server")
+                }
             },
             Err(error) => tracing::info!(%server, url, %error, "the previous replica does not respond"),
         }

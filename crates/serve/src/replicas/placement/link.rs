@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolyard_hub::{
-    ClientEra, ClientSession, DefinitionBudget, ErrorKind, HubError, LogLine, Outcome, Progress,
-    Question, Replica, ReplicaId, ReplicaState, SourceCall, SourceCommand, SourceName, SourceOffer,
-    SourceState, SourceStatus, StreamPause,
+    ClientEra, ClientSession, DefinitionBudget, ErrorKind, HubError, LogLine, Outcome, Progress, Question,
+    Replica, ReplicaId, ReplicaState, SourceCall, SourceCommand, SourceName, SourceOffer, SourceState,
+    SourceStatus, StreamPause,
 };
 
 use super::super::forwarding::wait_until_dead;

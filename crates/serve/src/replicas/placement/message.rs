@@ -113,13 +113,30 @@ impl From<TargetMessage> for SourceTarget {
 /// One message of the response to a call. The last one is `Outcome` or `Error`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum CallFrame {
-    Progress { progress: f64, total: Option<f64>, message: Option<String> },
+    Progress {
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    },
     Chunk(Value),
-    Log { level: LogLevel, logger: Option<String>, data: Value },
+    Log {
+        level: LogLevel,
+        logger: Option<String>,
+        data: Value,
+    },
     /// The number identifies the batch in the answer.
-    Ask { batch: u64, questions: Vec<QuestionMessage> },
-    Pause { retry_ms: u64 },
-    Outcome { failed: bool, modern: bool, body: Raw },
+    Ask {
+        batch: u64,
+        questions: Vec<QuestionMessage>,
+    },
+    Pause {
+        retry_ms: u64,
+    },
+    Outcome {
+        failed: bool,
+        modern: bool,
+        body: Raw,
+    },
     Error(ErrorMessage),
 }
 

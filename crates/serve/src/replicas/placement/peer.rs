@@ -135,6 +135,9 @@ impl PeerClient {
         let body = serde_json::to_vec(message).map_err(|error| PeerError::NotHandled(error.to_string()))?;
         let url = format!("{}{PEER_PATH}{}", to.url, action.as_str());
         let request = http.post(url).header(PEER, sealed).body(body).send();
+        if action != PeerAction::GiveUp && self.replicas.find(to.id).is_none() {
+            return Err(not_handled("it is gone"));
+        }
         let head_timeout = if action == PeerAction::GiveUp { DEAD_HEAD_TIMEOUT } else { HEAD_TIMEOUT };
         let response = tokio::select! {
             response = tokio::time::timeout(head_timeout, request) => response.map_err(|_| PeerError::Lost)?,

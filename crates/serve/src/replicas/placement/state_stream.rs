@@ -16,7 +16,7 @@ use super::frames::encode_frame;
 use super::local_run::LocalRun;
 use super::message::{LegacyOfferMessage, OfferMessage, StateFrame, StateMessage};
 use super::peer::PeerRequest;
-use super::{Placement, PlacedState};
+use super::{PlacedState, Placement};
 
 /// One replica that follows the server.
 struct Follower {
