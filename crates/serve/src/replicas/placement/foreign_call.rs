@@ -17,7 +17,7 @@ use toolyard_hub::{
 
 use super::super::forwarding::wait_until_dead;
 use super::PlacedState;
-use super::frames::encode_frame;
+use super::frames::{KEEPALIVE, encode_frame};
 use super::local_run::LocalRun;
 use super::message::{CallFrame, CallMessage, QuestionMessage};
 use super::peer::PeerRequest;
@@ -108,6 +108,7 @@ impl ForeignCall {
                     self.calling = None;
                     continue;
                 }
+                () = tokio::time::sleep(KEEPALIVE) => return Some(CallFrame::Alive),
                 // The response has no reader any more.
                 () = wait_until_dead(&*self.replicas, &self.from) => return None,
             };

@@ -1,6 +1,8 @@
 //! Messages on a stream between replicas: the length of the JSON text in four bytes, then the text.
 //! Unlike lines, this passes on JSON that contains line breaks.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -10,6 +12,8 @@ use serde::de::DeserializeOwned;
 /// Maximum size of a message. Only other replicas can send one, and results and definitions have
 /// limits of their own.
 pub(super) const LONGEST_MESSAGE: usize = 256 << 20;
+/// The longest time without a message on a stream.
+pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 const LENGTH: usize = 4;
 
 /// Why no further message can be read.

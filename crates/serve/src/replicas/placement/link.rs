@@ -138,6 +138,7 @@ impl ServerLink {
             tokio::select! {
                 frame = frames.next::<StateFrame>() => match frame {
                     Ok(StateFrame::State(message)) => self.apply(*message).into_iter().for_each(&on_change),
+                    Ok(StateFrame::Alive) => {}
                     Ok(StateFrame::ResourceUpdated { uri }) => on_change(LinkChange::Resource(uri)),
                     Err(error) => {
                         self.set_unreachable(&format!("replica `{}`: {error}", self.replica.name));
@@ -166,7 +167,7 @@ impl ServerLink {
             let response = self.send(PeerAction::Discover, &()).await.ok()?;
             match FrameReader::new(response).next::<StateFrame>().await.ok()? {
                 StateFrame::State(message) => Some(*message),
-                StateFrame::ResourceUpdated { .. } => None,
+                StateFrame::Alive | StateFrame::ResourceUpdated { .. } => None,
             }
         };
         if let Ok(Some(message)) = tokio::time::timeout(DISCOVERY, discovery).await {
@@ -191,6 +192,7 @@ impl ServerLink {
         loop {
             tokio::select! {
                 frame = frames.next::<CallFrame>() => match frame {
+                    Ok(CallFrame::Alive) => {}
                     Ok(CallFrame::Progress { progress, total, message }) => {
                         call.client.report_progress(Progress { progress, total, message });
                     }

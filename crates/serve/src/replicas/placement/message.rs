@@ -113,6 +113,8 @@ impl From<TargetMessage> for SourceTarget {
 /// One message of the response to a call. The last one is `Outcome` or `Error`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum CallFrame {
+    /// Says nothing, so that a proxy between the replicas does not close a quiet connection.
+    Alive,
     Progress {
         progress: f64,
         total: Option<f64>,
@@ -262,6 +264,8 @@ impl From<ErrorMessage> for HubError {
 /// A change of the server. The first message contains both offers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum StateFrame {
+    /// Like [`CallFrame::Alive`].
+    Alive,
     State(Box<StateMessage>),
     ResourceUpdated { uri: String },
 }

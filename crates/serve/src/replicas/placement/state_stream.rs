@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use toolyard_hub::{ClientEra, ReplicaId, Source, SourceOffer, YardEvent};
 
 use super::super::forwarding::wait_until_dead;
-use super::frames::encode_frame;
+use super::frames::{KEEPALIVE, encode_frame};
 use super::local_run::LocalRun;
 use super::message::{LegacyOfferMessage, OfferMessage, StateFrame, StateMessage};
 use super::peer::PeerRequest;
@@ -112,6 +112,7 @@ impl Follower {
             let event = tokio::select! {
                 _ = self.placement.wait_for(is_over) => return None,
                 () = wait_until_dead(&*replicas, &self.replica) => return None,
+                () = tokio::time::sleep(KEEPALIVE) => return Some(StateFrame::Alive),
                 event = self.changes.recv() => event,
             };
             let name = self.run.source.name();
