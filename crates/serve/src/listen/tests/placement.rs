@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolyard_hub::json::{from_text, to_raw};
 use toolyard_hub::{
     BoxFuture, CallRecord, CallerChannel, CallerUpdate, ClientCapabilities, ClientEra, ClientSession,
     DefinitionBudget, ErrorKind, ExecutionId, HubError, LogLevel, LogLine, Outcome, Permissions, Principal,
-    Progress, Question, QuestionKind, Replicas, Source, SourceCall, SourceError, SourceName, SourceNotifier,
+    Progress, Question, QuestionKind, Source, SourceCall, SourceError, SourceName, SourceNotifier,
     SourceOffer, SourceState, SourceStatus, SourceTarget, ToolListing, ToolOffer, YardEvent,
 };
 use toolyard_seal::{Purpose, SealingKeys};
@@ -392,12 +393,12 @@ async fn a_draining_replica_hands_its_server_over_when_its_calls_have_ended() {
     let placed = Placed::start().await;
     let (near, far) = (placed.begin(0, "slow").await, placed.begin(1, "slow").await);
     placed.a.stop.cancel();
-    // New calls wait for the next run; the assertion in `start` checks that the runs do not overlap.
-    let (first, second) = tokio::join!(placed.number(0), placed.number(1));
+    // New calls wait for the next run. It starts when the calls have ended and the first run has stopped.
+    while placed.number(0).await == json!(1) {}
     for calling in [near, far] {
         assert_eq!(calling.await.unwrap().unwrap().body.get(), "1");
     }
-    assert!(first == json!(2) && second == json!(2), "{first} {second}");
+    assert_eq!(placed.number(1).await, json!(2));
     assert_eq!(placed.servers[0].status().replica.as_deref(), Some("b"));
 }
 
@@ -457,12 +458,15 @@ async fn only_a_replica_with_the_keys_can_use_the_server_of_another() {
     ];
     for (why, header, expected) in attempts {
         for action in ["call", "follow", "answer"] {
-            let http = reqwest::Client::builder().no_proxy().build().unwrap();
-            let url = format!("http://{}/replicas/servers/{action}", placed.a.server.address);
-            let (_, token) = BEARER.trim().split_once(": ").unwrap();
-            let request =
-                http.post(url).header("authorization", token).header("toolyard-replica-request", &header);
-            let status = request.body("{]").send().await.unwrap().status().as_u16();
+            let mut stream = placed.a.server.connect().await;
+            let request = format!(
+                "POST /replicas/servers/{action} HTTP/1.1\r\nhost: localhost\r\n{BEARER}\
+                 toolyard-replica-request: {header}\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{]"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.unwrap().unwrap();
+            let status: u16 = answer.split(' ').nth(1).unwrap().parse().unwrap();
             assert_eq!(status, expected, "{why}: {action}");
         }
     }

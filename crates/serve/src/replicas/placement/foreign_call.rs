@@ -12,10 +12,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use toolyard_hub::{
     BoxFuture, CallRecord, CallerChannel, CallerUpdate, ClientCapabilities, ClientEra, ExecutionId, HubError,
-    Outcome, Permissions, Principal, ReplicaId, Replicas, SourceCall, SourceTarget,
+    Outcome, Permissions, Principal, Replicas, SourceCall, SourceTarget,
 };
 
-use super::super::forwarding::wait_until_dead;
 use super::PlacedState;
 use super::frames::{KEEPALIVE, encode_frame};
 use super::local_run::LocalRun;
@@ -26,7 +25,7 @@ use super::peer::PeerRequest;
 struct ForeignCall {
     run: Arc<LocalRun>,
     replicas: Arc<dyn Replicas>,
-    from: ReplicaId,
+    peer: PeerRequest,
     updates: mpsc::Receiver<CallerUpdate>,
     /// `None` once the call has ended.
     calling: Option<BoxFuture<'static, Result<Outcome, HubError>>>,
@@ -73,7 +72,7 @@ pub(super) fn respond(
     let state = ForeignCall {
         run: Arc::clone(run),
         replicas: Arc::clone(&server.peers.replicas),
-        from: peer.from.clone(),
+        peer: peer.clone(),
         updates,
         calling: Some(Box::pin(calling)),
         result: None,
@@ -109,8 +108,7 @@ impl ForeignCall {
                     continue;
                 }
                 () = tokio::time::sleep(KEEPALIVE) => return Some(CallFrame::Alive),
-                // The response has no reader any more.
-                () = wait_until_dead(&*self.replicas, &self.from) => return None,
+                () = self.peer.wait_until_gone(&*self.replicas) => return None,
             };
             if let Some(frame) = self.describe(update) {
                 return Some(frame);
@@ -123,7 +121,7 @@ impl ForeignCall {
             CallerUpdate::Ask(asked) => asked,
             update => return CallFrame::from_update(update),
         };
-        let batch = self.run.add_question(&self.from, asked.reply);
+        let batch = self.run.add_question(&self.peer.from, asked.reply);
         self.asked.insert(batch);
         let questions = asked.questions.into_iter().map(QuestionMessage::from).collect();
         Some(CallFrame::Ask { batch, questions })

@@ -267,7 +267,9 @@ pub(super) enum StateFrame {
     /// Like [`CallFrame::Alive`].
     Alive,
     State(Box<StateMessage>),
-    ResourceUpdated { uri: String },
+    ResourceUpdated {
+        uri: String,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -87,6 +87,9 @@ pub(super) struct PeerRequest {
     pub(super) from: ReplicaId,
     pub(super) to: ReplicaId,
     pub(super) server: SourceName,
+    /// Whether the sender counts as alive. One that has lost the store does not, and may still use a
+    /// server.
+    pub(super) is_known: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +100,16 @@ pub(super) enum PeerError {
     /// The other replica may have handled the request.
     #[error("the connection was lost")]
     Lost,
+}
+
+impl PeerRequest {
+    /// Waits until the sender is considered dead and its response has no reader any more.
+    pub(super) async fn wait_until_gone(&self, replicas: &dyn Replicas) {
+        match self.is_known {
+            true => wait_until_dead(replicas, &self.from).await,
+            false => std::future::pending().await,
+        }
+    }
 }
 
 /// Sends requests to other replicas, and checks those of others.
@@ -170,6 +183,7 @@ impl PeerClient {
             from: ReplicaId::new(&from),
             to: ReplicaId::new(&to),
             server: SourceName::new(server),
+            is_known: false,
         })
     }
 

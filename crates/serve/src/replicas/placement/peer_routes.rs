@@ -63,10 +63,9 @@ async fn receive(
     if peer.to != placed.peers.replicas.own_id() {
         return misdirected();
     }
-    // The response lasts as long as the other replica is alive, so this one must know it.
-    if placed.peers.replicas.look_up(&peer.from).await.is_none() {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    }
+    // It may have started after the last beat.
+    let is_known = placed.peers.replicas.look_up(&peer.from).await.is_some();
+    let peer = PeerRequest { is_known, ..peer };
     match Limited::new(body, LONGEST_MESSAGE).collect().await {
         Ok(body) => perform(server.state(), &peer, action, &body.to_bytes()).await,
         Err(_) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),

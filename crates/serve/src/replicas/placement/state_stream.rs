@@ -9,9 +9,8 @@ use axum::response::IntoResponse;
 use futures_util::stream::unfold;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
-use toolyard_hub::{ClientEra, ReplicaId, Source, SourceOffer, YardEvent};
+use toolyard_hub::{ClientEra, Source, SourceOffer, YardEvent};
 
-use super::super::forwarding::wait_until_dead;
 use super::frames::{KEEPALIVE, encode_frame};
 use super::local_run::LocalRun;
 use super::message::{LegacyOfferMessage, OfferMessage, StateFrame, StateMessage};
@@ -22,7 +21,7 @@ use super::{PlacedState, Placement};
 struct Follower {
     server: Arc<PlacedState>,
     run: Arc<LocalRun>,
-    replica: ReplicaId,
+    peer: PeerRequest,
     /// The number of this stream.
     number: u64,
     placement: watch::Receiver<Placement>,
@@ -53,7 +52,7 @@ pub(super) fn respond(
     let mut follower = Follower {
         server: Arc::clone(server),
         run,
-        replica: peer.from.clone(),
+        peer: peer.clone(),
         number,
         placement: server.subscribe_placement(),
         changes,
@@ -111,7 +110,7 @@ impl Follower {
             let replicas = Arc::clone(&self.server.peers.replicas);
             let event = tokio::select! {
                 _ = self.placement.wait_for(is_over) => return None,
-                () = wait_until_dead(&*replicas, &self.replica) => return None,
+                () = self.peer.wait_until_gone(&*replicas) => return None,
                 () = tokio::time::sleep(KEEPALIVE) => return Some(StateFrame::Alive),
                 event = self.changes.recv() => event,
             };
@@ -126,7 +125,7 @@ impl Follower {
                 // Events were lost, so anything may have changed.
                 Err(RecvError::Lagged(_)) => {
                     self.add_state();
-                    let watched = self.server.watches_of(&self.replica);
+                    let watched = self.server.watches_of(&self.peer.from);
                     self.next.extend(watched.into_iter().map(|uri| StateFrame::ResourceUpdated { uri }));
                 }
                 Err(RecvError::Closed) => return None,
@@ -137,6 +136,6 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.server.update_watches(|watches| watches.remove_follower(&self.replica, self.number));
+        self.server.update_watches(|watches| watches.remove_follower(&self.peer.from, self.number));
     }
 }
