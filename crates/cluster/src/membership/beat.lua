@@ -1,11 +1,11 @@
 -- Registers a replica, removes dead ones, and returns a mark, the IDs and records of the live ones, and
--- which replica runs which server (see claim_server.lua). The mark is not empty while a missing beat
--- says nothing about a replica, see below. Returns false if
--- this replica was considered dead: others may have taken over what it held, so it must come back
--- under a new ID. All times are those of Redis, because the clocks of replicas may differ.
--- KEYS: times of the last beats, records, times of the store, holders of servers. ARGV: ID, record, URL, time until a
--- replica is dead (ms), prefix of the keys that remember dead replicas, how long they are remembered
--- (ms), the longest time without any beat (ms).
+-- which replica runs which server (see claim_server.lua). The mark is not empty while a missing beat says
+-- nothing about a replica, see below. Returns false if this replica was considered dead: others may have
+-- taken over what it held, so it must come back under a new ID. All times are those of Redis, because the
+-- clocks of replicas may differ.
+-- KEYS: times of the last beats, records, times of the store, holders of servers. ARGV: ID, record, URL,
+-- time until a replica is dead (ms), prefix of the keys that remember dead replicas, how long they are
+-- remembered (ms), the longest time without any beat (ms).
 local seen, records, store = KEYS[1], KEYS[2], KEYS[3]
 local id, record, url, dead_after, gone, remember = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local time = redis.call('TIME')

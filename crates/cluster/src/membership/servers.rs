@@ -78,7 +78,25 @@ fn parse_holder(value: &str) -> Option<PreviousHolder> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_holder;
+    use std::collections::BTreeMap;
+
+    use toolyard_hub::Replicas;
+
+    use super::super::ReplicaRecord;
+    use super::{Membership, parse_holder};
+    use crate::store::RedisStore;
+
+    #[tokio::test]
+    async fn a_change_of_holders_is_announced_once() {
+        let store = RedisStore::open("redis://127.0.0.1:1/").unwrap();
+        let membership = Membership::new(store, ReplicaRecord::default()).unwrap();
+        let changes = membership.server_changes();
+        let holders = BTreeMap::from([("memory".to_owned(), "r1 http://a".to_owned())]);
+        for (known, expected) in [(holders.clone(), 1), (holders, 1), (BTreeMap::new(), 2)] {
+            membership.update_servers(known);
+            assert_eq!(*changes.borrow(), expected);
+        }
+    }
 
     #[test]
     fn a_holder_is_an_id_and_a_url() {

@@ -261,7 +261,7 @@ impl From<ErrorMessage> for HubError {
     }
 }
 
-/// A change of the server. The first message contains both offers.
+/// A change of the server. The first message contains both offers, if they are known.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum StateFrame {
     /// Like [`CallFrame::Alive`].
@@ -275,7 +275,7 @@ pub(super) enum StateFrame {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StateMessage {
     pub(super) status: StatusMessage,
-    /// `None` if it has not changed.
+    /// `None` if it has not changed or is not known yet.
     pub(super) offer: Option<OfferMessage>,
     pub(super) legacy_offer: LegacyOfferMessage,
     /// Whether the offer for legacy clients is still to be determined.

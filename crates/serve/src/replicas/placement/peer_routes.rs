@@ -104,7 +104,7 @@ async fn perform(
                 if let Some(discovery) = run.source.discover_era(ClientEra::Legacy) {
                     discovery.await;
                 }
-                encode_frame(&StateFrame::State(Box::new(state_stream::describe(&*run.source))))
+                encode_frame(&StateFrame::State(Box::new(state_stream::describe(&run))))
             };
             Body::from_stream(discovery.into_stream()).into_response()
         }

@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use futures_util::stream::unfold;
 use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::sync::watch;
-use toolyard_hub::{ClientEra, Source, SourceOffer, YardEvent};
+use toolyard_hub::{ClientEra, SourceOffer, YardEvent};
 
 use super::frames::{KEEPALIVE, encode_frame};
 use super::local_run::LocalRun;
@@ -68,35 +68,47 @@ pub(super) fn respond(
 }
 
 /// Describes the whole state of a server.
-pub(super) fn describe(source: &dyn Source) -> StateMessage {
-    SentState::default().describe_changes(source)
+pub(super) fn describe(run: &LocalRun) -> StateMessage {
+    SentState::default().describe_changes(run)
 }
 
 impl SentState {
-    fn describe_changes(&mut self, source: &dyn Source) -> StateMessage {
-        let offer = source.offer();
-        let is_new = self.offer.as_ref().is_none_or(|sent| !Arc::ptr_eq(sent, &offer));
-        let offer_message = is_new.then(|| OfferMessage::from(&*offer));
-        self.offer = Some(offer);
-        let legacy = source.legacy_offer();
-        let legacy_message = match (&self.legacy_offer, &legacy) {
-            (Some(sent), Some(legacy)) if Arc::ptr_eq(sent, legacy) => LegacyOfferMessage::Unchanged,
-            (_, Some(legacy)) => LegacyOfferMessage::Own(OfferMessage::from(&**legacy)),
-            (_, None) => LegacyOfferMessage::Same,
+    fn describe_changes(&mut self, run: &LocalRun) -> StateMessage {
+        let source = &*run.source;
+        // While the server starts, the other replica keeps what it knows.
+        let (offer, legacy_offer) = match run.offer() {
+            Some(offer) => (self.describe_offer(offer), self.describe_legacy_offer(source.legacy_offer())),
+            None => (None, LegacyOfferMessage::Unchanged),
         };
-        self.legacy_offer = legacy;
         StateMessage {
             status: source.status().into(),
-            offer: offer_message,
-            legacy_offer: legacy_message,
+            offer,
+            legacy_offer,
             is_legacy_unknown: source.discover_era(ClientEra::Legacy).is_some(),
         }
+    }
+
+    fn describe_offer(&mut self, offer: Arc<SourceOffer>) -> Option<OfferMessage> {
+        let is_new = self.offer.as_ref().is_none_or(|sent| !Arc::ptr_eq(sent, &offer));
+        let message = is_new.then(|| OfferMessage::from(&*offer));
+        self.offer = Some(offer);
+        message
+    }
+
+    fn describe_legacy_offer(&mut self, offer: Option<Arc<SourceOffer>>) -> LegacyOfferMessage {
+        let message = match (&self.legacy_offer, &offer) {
+            (Some(sent), Some(offer)) if Arc::ptr_eq(sent, offer) => LegacyOfferMessage::Unchanged,
+            (_, Some(offer)) => LegacyOfferMessage::Own(OfferMessage::from(&**offer)),
+            (_, None) => LegacyOfferMessage::Same,
+        };
+        self.legacy_offer = offer;
+        message
     }
 }
 
 impl Follower {
     fn add_state(&mut self) {
-        let message = self.sent.describe_changes(&*self.run.source);
+        let message = self.sent.describe_changes(&self.run);
         self.next.push_back(StateFrame::State(Box::new(message)));
     }
 
