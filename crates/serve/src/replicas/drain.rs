@@ -11,6 +11,11 @@ use crate::fronts::Fronts;
 
 /// The interval between two searches for idle sessions.
 const SEARCH: Duration = Duration::from_millis(50);
+/// How long the other replicas may take to notice that this one is draining. They notice it at their
+/// next beat, which is sent every second.
+const UNNOTICED: Duration = Duration::from_millis(1_500);
+/// How long a request can be on its way after its session was given up.
+const IN_TRANSIT: Duration = Duration::from_millis(200);
 
 impl ReplicaRouter {
     /// Gives up servers, and sessions as they become idle. Waits until none are left and no call is
@@ -21,7 +26,10 @@ impl ReplicaRouter {
         tokio::join!(self.hand_over_sessions(fronts, until), self.placed.hand_over(until));
     }
 
+    /// Also waits until no other replica forwards requests to this one. A request that is sent
+    /// while its connection is being closed fails, and might have been executed.
     async fn hand_over_sessions(&self, fronts: &Arc<Fronts>, until: Instant) {
+        let mut quiet_at = Instant::now() + UNNOTICED;
         loop {
             let has_successor = self.other_replica().is_some();
             let mut left = fronts.parked_calls();
@@ -31,12 +39,14 @@ impl ReplicaRouter {
                     if has_successor && sessions.close_unless_busy(session.id()) {
                         // If the store is away, the session moves when this replica is gone.
                         let _ = self.replicas.release_session(session.label()).await;
+                        quiet_at = quiet_at.max(Instant::now() + IN_TRANSIT);
                     } else if has_successor {
                         left += 1;
                     }
                 }
             }
-            if left == 0 || Instant::now() >= until {
+            let is_quiet = !has_successor || Instant::now() >= quiet_at;
+            if left == 0 && is_quiet || Instant::now() >= until {
                 return;
             }
             tokio::time::sleep(SEARCH).await;

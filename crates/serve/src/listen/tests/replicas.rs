@@ -214,6 +214,23 @@ async fn a_stopping_replica_hands_its_sessions_over_before_it_closes() {
     }
 }
 
+#[tokio::test]
+async fn a_stopping_replica_listens_until_the_others_have_noticed() {
+    let (a, b, _) = two_replicas().await;
+    let closes_after = async |replica: &RunningReplica| {
+        let began = tokio::time::Instant::now();
+        replica.stop.cancel();
+        while tokio::net::TcpStream::connect(&replica.server.address).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        began.elapsed()
+    };
+    let noticed = Duration::from_millis(1_500);
+    assert!(closes_after(&a).await >= noticed, "a request might be on its way");
+    a.member.die();
+    assert!(closes_after(&b).await < noticed, "there is no other replica");
+}
+
 /// Returns the label of the only session that has moved to this replica.
 fn label_of(replica: &RunningReplica) -> String {
     let shared = replica.member.shared.lock();
