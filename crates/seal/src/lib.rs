@@ -23,6 +23,8 @@ pub enum Purpose {
     Session,
     RequestState,
     Forward,
+    /// A request for the events of a replica, which only another replica may make.
+    Feed,
 }
 
 impl Purpose {
@@ -31,6 +33,7 @@ impl Purpose {
             Self::Session => b"toolyard session 1",
             Self::RequestState => b"toolyard request state 1",
             Self::Forward => b"toolyard forward 1",
+            Self::Feed => b"toolyard feed 1",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! [`Replicas`]. Every other request is answered by the replica that receives it.
 
 mod drain;
+mod feed;
 mod forwarding;
 mod sealed_session;
 
@@ -16,8 +17,8 @@ use axum::response::IntoResponse;
 use futures_util::future::join_all;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolyard_hub::{
@@ -30,6 +31,7 @@ use toolyard_wire::{
     SubscriptionGuard, Version,
 };
 
+pub(crate) use self::feed::FOLLOWER;
 use self::forwarding::{FORWARDED, ForwardError, Forwarder};
 use self::sealed_session::{SealedSession, SessionIdError};
 use crate::mcp::parked_at;
@@ -126,6 +128,29 @@ impl ReplicaRouter {
 
     pub(crate) fn replicas(&self) -> &Arc<dyn Replicas> {
         &self.replicas
+    }
+
+    /// Returns the live replicas and the state of their store in the format of responses.
+    pub(crate) fn list(&self) -> Value {
+        let own = self.replicas.own_id();
+        let describe = |replica: Replica| {
+            json!({
+                "id": replica.id.as_str(),
+                "name": replica.name,
+                "url": replica.url,
+                "version": replica.version,
+                "state": replica.state.as_str(),
+                "differences": replica.differences,
+                "self": replica.id == own,
+            })
+        };
+        let replicas: Vec<Value> = self.replicas.all().into_iter().map(describe).collect();
+        json!({"store": self.store_state(), "replicas": replicas})
+    }
+
+    /// Returns the state of the shared store in the format of responses.
+    pub(crate) fn store_state(&self) -> &'static str {
+        if self.replicas.is_store_available() { "available" } else { "unavailable" }
     }
 
     /// Creates the ID of a session that is opened here.

@@ -129,7 +129,7 @@ impl Forwarder {
 
     /// Returns the HTTP client. It uses neither redirects nor proxies, because replicas talk to each
     /// other directly.
-    fn http(&self) -> Option<&reqwest::Client> {
+    pub(super) fn http(&self) -> Option<&reqwest::Client> {
         if let Some(http) = self.http.get() {
             return Some(http);
         }

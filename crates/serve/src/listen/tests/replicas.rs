@@ -23,19 +23,19 @@ use crate::replicas::ReplicaSettings;
 
 /// What all replicas know.
 #[derive(Debug, Default)]
-struct Shared {
-    alive: Vec<Replica>,
+pub(super) struct Shared {
+    pub(super) alive: Vec<Replica>,
     /// Homes of sessions that have moved. `None` if the session has been released.
     homes: HashMap<String, Option<ReplicaId>>,
     saved: HashMap<String, String>,
     streams: HashMap<u64, Vec<StreamEntry>>,
     ended: Vec<String>,
-    is_away: bool,
+    pub(super) is_away: bool,
 }
 
 #[derive(Debug)]
-struct Member {
-    id: ReplicaId,
+pub(super) struct Member {
+    pub(super) id: ReplicaId,
     shared: Arc<Mutex<Shared>>,
     losses: watch::Sender<u64>,
 }
@@ -46,7 +46,7 @@ impl Member {
         shared.alive.iter_mut().filter(|replica| replica.id == self.id).for_each(|own| own.state = state);
     }
 
-    fn die(&self) {
+    pub(super) fn die(&self) {
         self.shared.lock().alive.retain(|replica| replica.id != self.id);
     }
 }
@@ -149,13 +149,13 @@ impl Replicas for Member {
     }
 }
 
-struct RunningReplica {
-    server: Listening,
-    member: Arc<Member>,
-    stop: CancellationToken,
+pub(super) struct RunningReplica {
+    pub(super) server: Listening,
+    pub(super) member: Arc<Member>,
+    pub(super) stop: CancellationToken,
 }
 
-async fn start(name: &str, shared: &Arc<Mutex<Shared>>, keys: &SealingKeys) -> RunningReplica {
+pub(super) async fn start(name: &str, shared: &Arc<Mutex<Shared>>, keys: &SealingKeys) -> RunningReplica {
     let member = Arc::new(Member {
         id: ReplicaId::new(name),
         shared: Arc::clone(shared),
@@ -183,7 +183,7 @@ async fn start(name: &str, shared: &Arc<Mutex<Shared>>, keys: &SealingKeys) -> R
     RunningReplica { server: Listening { address, store, _serving: serving }, member, stop }
 }
 
-async fn two_replicas() -> (RunningReplica, RunningReplica, Arc<Mutex<Shared>>) {
+pub(super) async fn two_replicas() -> (RunningReplica, RunningReplica, Arc<Mutex<Shared>>) {
     let (shared, keys) = (Arc::default(), SealingKeys::generate().unwrap());
     (start("a", &shared, &keys).await, start("b", &shared, &keys).await, shared)
 }
