@@ -9,6 +9,7 @@ import { gallery } from "./gallery.mjs";
 import { deepLinks } from "./links.mjs";
 import { asked, logIn, strangers } from "./people.mjs";
 import { brokenConnections, expiry, flood, tabs } from "./resume.mjs";
+import { clusters } from "./replicas.mjs";
 import { speak } from "./snapshots.mjs";
 import { firstView } from "./start.mjs";
 import { storms } from "./storms.mjs";
@@ -50,6 +51,7 @@ const lanes = {
   asked: () => watched("answering questions", yard, (context) => asked(tally, yard, context)),
   strangers: () => strangers(tally, yard, browser),
   crowd: () => watched("using malformed tools", crowd, (context) => crowded(tally, crowd, context)),
+  replicas: () => clusters(tally, browser, ASSETS),
   broken: () => brokenConnections(tally, yard, browser),
   expiry: () => watched("a token expires", yard, (context) => expiry(tally, yard, context, YARD_CONFIG)),
   ...Object.fromEntries(["light", "dark"].flatMap((scheme) => [WIDE, NARROW].map((size) => [`every-${scheme}-${size.width}`, () => everyView(tally, yard, browser, scheme, size)]))),

@@ -61,8 +61,9 @@ export function manyTools(count) {
 export const later = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /** Starts a mock yard on a free port. `assets` is the directory of the built page. */
-export async function startMock({ assets, tools = oddTools(), token = "secret" }) {
-  const yard = { token, tools, sockets: new Set(), seq: 100, journal: [], calls: new Map(), asked: [], missed: false };
+export async function startMock({ assets, tools = oddTools(), token = "secret", cluster = null }) {
+  // `cluster` has the response to `mcp_replicas`, and the states of every server at the other replicas.
+  const yard = { token, tools, cluster, sockets: new Set(), seq: 100, journal: [], calls: new Map(), asked: [], missed: false };
   const http = createServer((request, response) => {
     const path = request.url.split("?")[0];
     if (path.startsWith("/mcp/")) {
@@ -106,7 +107,7 @@ function meet(yard, socket, request) {
     yard.sockets.add(socket);
     socket.on("close", () => yard.sockets.delete(socket));
     const principal = { name: "owner", manage: true, observe: true };
-    return socket.send(JSON.stringify({ type: "welcome", protocol: 1, server: { name: "toolyard", version: "0.1.0" }, principal, now: new Date().toISOString() }));
+    return socket.send(JSON.stringify({ type: "welcome", protocol: 1, server: { name: "toolyard", version: "0.1.0" }, principal, ...(yard.cluster ? { replica: yard.cluster.replicas[0].name } : {}), now: new Date().toISOString() }));
   };
   const offered = (request.headers["sec-websocket-protocol"] ?? "").split(/,\s*/).find((one) => one.startsWith("toolyard.token."));
   if (offered) enter(Buffer.from(offered.slice(15), "base64url").toString());
@@ -136,6 +137,7 @@ const of = (yard, name) => yard.tools.filter((one) => !name || one.serverName ==
 const serversOf = (yard) => [...new Set(yard.tools.map((one) => one.serverName))].map((name) => ({
   name, state: "ready", transport: "stdio", era: "legacy", protocolVersion: "2025-11-25", serverInfo: { name, version: "1.0.0" },
   auth: "unsupported", tools: of(yard, name).length, resources: 0, templates: 0, prompts: 0, warnings: [], since: new Date(Date.now() - 1e6).toISOString(),
+  ...(yard.cluster ? { replicas: yard.cluster.servers } : {}),
 }));
 
 const ANSWERS = {
@@ -149,6 +151,7 @@ const ANSWERS = {
   mcp_list: (yard) => ({ tools: {}, resources: {}, resource_templates: {}, auth_statuses: Object.fromEntries(serversOf(yard).map((one) => [one.name, one.auth])) }),
   mcp_prompts: () => ({ serverName: null, prompts: [], count: 0 }),
   mcp_history: (yard) => ({ calls: [...yard.calls.values()].reverse().slice(0, 200) }),
+  mcp_replicas: (yard) => ({ store: yard.cluster.store, replicas: yard.cluster.replicas }),
   mcp_cancel: () => ({ cancelled: true }),
   mcp_answer: () => ({}),
   mcp_transcript: (_yard, order) => ({ serverName: order.server_name, messages: [] }),

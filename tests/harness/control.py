@@ -35,15 +35,29 @@ class Control:
 
     def ask(self, subtype, **fields):
         """Sends a request and returns its response with the original key order and number texts."""
+        return dict(exact(self._response(subtype, fields)))["response"]
+
+    def fetch(self, subtype, **fields):
+        """Sends a request and returns its response as dictionaries."""
+        return json.loads(self._response(subtype, fields))["response"]
+
+    def _response(self, subtype, fields):
         self.last += 1
         self._send(TEXT, json.dumps({"id": self.last, "subtype": subtype, **fields}).encode())
         while True:
             text = self._message()
             message = json.loads(text)
             if message.get("id") == self.last and message["type"] == "response":
-                return dict(exact(text))["response"]
+                return text
             if message.get("id") == self.last and message["type"] == "error":
                 raise ConnectionError(message["error"]["message"])
+
+    def event(self, matches=lambda event: True):
+        """Waits for the next event that matches."""
+        while True:
+            message = json.loads(self._message())
+            if message["type"] == "event" and matches(message):
+                return message
 
     def close(self):
         self.socket.close()

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{Principal, Yard};
 use toolyard_remote::{RemoteLogLine, RemoteLogSubject, RemoteNotice, RemoteYard, strip_token};
-use toolyard_tui::{ColorMode, UiLogEntry, UiLogKind, UiMessage, UiSettings};
+use toolyard_tui::{ColorMode, UiLogEntry, UiLogKind, UiMessage, UiReplicas, UiSettings};
 use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings};
 
 use crate::Exit;
@@ -113,6 +113,9 @@ async fn forward(mut notices: mpsc::Receiver<RemoteNotice>, messages: mpsc::Send
             }
             RemoteNotice::Connectivity(problem) => UiMessage::Connectivity(problem),
             RemoteNotice::CommandFailed(text) => UiMessage::Failed(text),
+            RemoteNotice::Replicas(all) => UiMessage::Replicas(
+                all.map(|all| UiReplicas { count: all.replicas.len(), problems: all.problems }),
+            ),
         };
         if messages.send(message).await.is_err() {
             return;

@@ -6,7 +6,9 @@ mod events;
 use std::io::{IsTerminal, Write};
 
 use serde_json::{Value, json};
-use toolyard_remote::{ReconnectBackoff, RemoteConnection, RemoteError, connect, strip_token};
+use toolyard_remote::{
+    ReconnectBackoff, RemoteConnection, RemoteError, WelcomeMessage, connect, strip_token,
+};
 
 use self::events::{EventFilter, LineStyle};
 use crate::Exit;
@@ -19,6 +21,8 @@ const CALLS: [&str; 3] = ["call_started", "call_progress", "call_ended"];
 const OTHERS: [&str; 3] = ["server", "changed", "resource"];
 /// Only for principals with the permission to observe.
 const OBSERVED: [&str; 2] = ["log", "stderr"];
+/// Like these, and only for yards with several replicas. Other yards may not know the event.
+const REPLICAS: &str = "replicas";
 
 pub(crate) async fn run(args: WatchArgs) -> anyhow::Result<Exit> {
     tokio::select! {
@@ -62,11 +66,16 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
                 match before {
                     true => print_note("reconnected"),
                     // It may take long until the first event.
-                    false => print_note(&format!(
-                        "watching {} as `{}`; press Ctrl-C to stop",
-                        clean_line(&strip_token(&args.url)),
-                        clean_line(&attached.welcome.principal)
-                    )),
+                    false => {
+                        let replica = attached.welcome.replica.as_deref();
+                        let replica = replica.map(|name| format!(" at replica `{}`", clean_line(name)));
+                        print_note(&format!(
+                            "watching {} as `{}`{}; press Ctrl-C to stop",
+                            clean_line(&strip_token(&args.url)),
+                            clean_line(&attached.welcome.principal),
+                            replica.unwrap_or_default()
+                        ));
+                    }
                 }
                 (before, patience) = (true, ReconnectBackoff::default());
                 match watcher.follow(attached).await {
@@ -90,7 +99,7 @@ async fn watch(args: &WatchArgs) -> anyhow::Result<Exit> {
 impl Watcher<'_> {
     /// Prints events until the connection ends.
     async fn follow(&mut self, mut attached: RemoteConnection) -> WatchEnd {
-        let subscribe = self.subscribe_request(attached.welcome.observe);
+        let subscribe = self.subscribe_request(&attached.welcome);
         if let Err(lost) = attached.send(&subscribe.to_string()).await {
             return lost.into();
         }
@@ -119,11 +128,12 @@ impl Watcher<'_> {
         }
     }
 
-    fn subscribe_request(&self, observes: bool) -> Value {
+    fn subscribe_request(&self, welcome: &WelcomeMessage) -> Value {
         let mut events = CALLS.to_vec();
         if !self.args.calls {
             events.extend(OTHERS);
-            events.extend(OBSERVED.iter().filter(|_| observes));
+            events.extend(OBSERVED.iter().filter(|_| welcome.observe));
+            events.extend((welcome.observe && welcome.replica.is_some()).then_some(REPLICAS));
         }
         let mut request = json!({"id": 1, "subtype": "subscribe", "events": events});
         if let Some(seq) = self.seq {

@@ -24,5 +24,6 @@ pub(crate) fn from_finished(finished: &FinishedCall<'_>) -> PastCall {
         duration: finished.duration,
         ended: finished.ended,
         error: finished.error.map(|error| error_message(finished, error, LONGEST_MESSAGE).into_owned()),
+        replica: None,
     }
 }

@@ -58,6 +58,8 @@ pub struct PastCall {
     pub ended: CallEndReason,
     /// The error message, if the call ended with an error.
     pub error: Option<String>,
+    /// The name of the replica that made the call. A history does not store it.
+    pub replica: Option<String>,
 }
 
 impl PastCall {

@@ -59,6 +59,8 @@ pub struct WelcomeMessage {
     pub principal: String,
     pub manage: bool,
     pub observe: bool,
+    /// The name of the replica that was reached, if the yard has several.
+    pub replica: Option<String>,
     /// The current time of the yard.
     pub now: Option<SystemTime>,
 }
@@ -139,6 +141,7 @@ fn parse_welcome(text: &str) -> Result<WelcomeMessage, RemoteError> {
         principal: message["principal"]["name"].as_str().unwrap_or_default().to_owned(),
         manage: message["principal"]["manage"] == true,
         observe: message["principal"]["observe"] == true,
+        replica: message["replica"].as_str().map(str::to_owned),
         now,
     })
 }
@@ -259,8 +262,8 @@ mod tests {
     #[test]
     fn another_protocol_version_is_a_mismatch() {
         let welcome = r#"{"type":"welcome","protocol":1,"principal":{"name":"ann","observe":true}}"#;
-        let expected =
-            WelcomeMessage { principal: "ann".to_owned(), manage: false, observe: true, now: None };
+        let principal = "ann".to_owned();
+        let expected = WelcomeMessage { principal, manage: false, observe: true, replica: None, now: None };
         assert_eq!(parse_welcome(welcome), Ok(expected));
         let mismatch = |text: &str| match parse_welcome(text) {
             Err(RemoteError::ProtocolMismatch(reason)) => reason,

@@ -30,6 +30,25 @@ pub(super) struct RemoteServerInfo {
     auth: Option<String>,
     since: Option<String>,
     retry_in_ms: Option<u64>,
+    #[serde(default)]
+    replicas: Vec<RemoteServerElsewhere>,
+}
+
+/// A server at another replica of the yard.
+#[derive(Debug, Deserialize)]
+struct RemoteServerElsewhere {
+    name: String,
+    state: String,
+    reason: Option<String>,
+}
+
+impl RemoteServerElsewhere {
+    /// Returns what is different there, compared with the replica that the socket is connected to.
+    fn difference(&self, here: SourceState) -> Option<String> {
+        let state = SourceState::from_word(&self.state)?;
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        (state != here).then(|| format!("{} at replica {}{reason}", state.label(), self.name))
+    }
 }
 
 impl RemoteServerInfo {
@@ -40,6 +59,7 @@ impl RemoteServerInfo {
         let since = self.since.as_deref().and_then(|since| since.parse::<Timestamp>().ok());
         let age = since.and_then(|Timestamp(since)| clock.remote_now().duration_since(since).ok());
         SourceStatus {
+            warnings: self.replicas.iter().filter_map(|there| there.difference(state)).collect(),
             reason: self.reason,
             transport: known(self.transport.as_deref(), &["stdio", "streamable-http", "sse", "openapi"]),
             version: known(
@@ -214,6 +234,7 @@ pub(super) fn decode_past_call(call: &Value) -> Option<PastCall> {
         duration: Duration::from_millis(call["durationMs"].as_u64().unwrap_or_default()),
         ended,
         error: text("error"),
+        replica: text("replica"),
     })
 }
 

@@ -9,6 +9,7 @@ mod decode;
 mod history;
 mod link;
 mod notice;
+mod replicas;
 mod server;
 mod sync;
 
@@ -28,6 +29,7 @@ pub use self::control_socket::{
     ReconnectBackoff, RemoteConnection, RemoteError, WelcomeMessage, connect, strip_token,
 };
 pub use self::notice::{RemoteLogLine, RemoteLogSubject, RemoteNotice};
+pub use self::replicas::ReplicaSummary;
 
 /// The timeout for the first sync. After it, the yard is returned with what is known so far.
 const FIRST_SYNC: Duration = Duration::from_secs(10);

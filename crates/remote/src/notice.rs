@@ -2,12 +2,16 @@
 
 use std::time::SystemTime;
 
+use super::replicas::ReplicaSummary;
+
 /// A notice for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteNotice {
     Log(RemoteLogLine),
     /// The reason why the yard cannot be reached; `None` when it is connected again.
     Connectivity(Option<String>),
+    /// The replicas of the yard; `None` if it runs as one process.
+    Replicas(Option<ReplicaSummary>),
     /// A command to a server failed.
     CommandFailed(String),
 }

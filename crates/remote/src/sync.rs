@@ -19,7 +19,7 @@ use toolyard_hub::{
 };
 
 use super::control_client::ControlClient;
-use super::control_socket::{ReconnectBackoff, RemoteConnection, RemoteError};
+use super::control_socket::{ReconnectBackoff, RemoteConnection, RemoteError, WelcomeMessage};
 use super::decode::{ClockOffset, RemoteServerInfo, RemoteToolInfo, request_fields};
 use super::link::{RemoteLink, RemotePermissions};
 use super::notice::{RemoteLogSubject, RemoteNotice};
@@ -28,6 +28,8 @@ use super::server::RemoteServer;
 const EVENTS: [&str; 6] = ["server", "changed", "resource", "call_started", "call_progress", "call_ended"];
 /// Events that need the permission `observe`.
 const OBSERVED: [&str; 2] = ["log", "stderr"];
+/// Like these, and only for yards with several replicas. Other yards may not know the event.
+const REPLICAS: &str = "replicas";
 /// The interval between requests for messages.
 const MESSAGE_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -53,6 +55,8 @@ struct SyncState {
     stale: StaleLists,
     clock: ClockOffset,
     seq: Option<u64>,
+    /// The replica that is connected, if the yard has several.
+    replica: Option<String>,
     /// The IDs of running own calls.
     own_calls: HashSet<String>,
 }
@@ -106,9 +110,13 @@ impl RemoteSync {
         let (client, driver) = ControlClient::new();
         let permissions = RemotePermissions { manage: welcome.manage, observe: welcome.observe };
         self.link.set_connected(Arc::clone(&client), permissions);
-        self.shared.lock().clock = ClockOffset::from_remote_time(welcome.now);
+        {
+            let mut state = self.shared.lock();
+            state.clock = ClockOffset::from_remote_time(welcome.now);
+            state.replica.clone_from(&welcome.replica);
+        }
         self.link.notify(RemoteNotice::Connectivity(None)).await;
-        self.log_connected(&welcome.principal, permissions);
+        self.log_connected(&welcome, permissions);
         let on_event = |event: &Value| self.handle_event(event);
         let error = tokio::select! {
             error = driver.run(connection, on_event) => error,
@@ -119,7 +127,7 @@ impl RemoteSync {
     }
 
     /// Logs the connection and the permissions that the token lacks.
-    fn log_connected(&self, principal: &str, permissions: RemotePermissions) {
+    fn log_connected(&self, welcome: &WelcomeMessage, permissions: RemotePermissions) {
         let restriction = match (permissions.observe, permissions.manage) {
             (true, true) => "",
             (true, false) => "; no permission to manage: servers cannot be managed",
@@ -131,7 +139,9 @@ impl RemoteSync {
                  servers cannot be managed"
             }
         };
-        let text = format!("connected to {} as {principal}{restriction}", self.link.address);
+        let replica = welcome.replica.as_ref().map(|name| format!(", replica {name},")).unwrap_or_default();
+        let text =
+            format!("connected to {}{replica} as {}{restriction}", self.link.address, welcome.principal);
         self.link.log(RemoteLogSubject::Yard, None, SystemTime::now(), text);
     }
 
@@ -188,7 +198,10 @@ impl RemoteSync {
 
     async fn subscribe(&self) -> Result<(), HubError> {
         let observes = self.link.permissions().observe;
-        let events: Vec<&str> = EVENTS.iter().chain(OBSERVED.iter().filter(|_| observes)).copied().collect();
+        let mut events: Vec<&str> =
+            EVENTS.iter().chain(OBSERVED.iter().filter(|_| observes)).copied().collect();
+        let shows_replicas = observes && self.shared.lock().replica.is_some();
+        events.extend(shows_replicas.then_some(REPLICAS));
         let mut params = request_fields([("events", json!(events))]);
         if let Some(seq) = self.last_seq {
             params.set("after", toolyard_hub::json::to_raw(&seq));
@@ -200,6 +213,10 @@ impl RemoteSync {
             for (_, server) in self.shared.servers() {
                 server.reset_transcript_cursor();
             }
+        }
+        match shows_replicas {
+            true => self.show_replicas(&self.request("mcp_replicas", Object::default()).await?),
+            false => self.link.try_notify(RemoteNotice::Replicas(None)),
         }
         Ok(())
     }

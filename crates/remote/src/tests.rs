@@ -53,6 +53,8 @@ impl Mirrored {
                     RemoteNotice::Log(line) => lines.push(line.text),
                     RemoteNotice::Connectivity(reason) => lines.push(format!("away: {reason:?}")),
                     RemoteNotice::CommandFailed(text) => lines.push(format!("failed: {text}")),
+                    RemoteNotice::Replicas(None) => {}
+                    RemoteNotice::Replicas(Some(all)) => lines.push(format!("replicas: {all:?}")),
                 }
             }
         })
@@ -341,4 +343,35 @@ async fn history_and_messages_come_from_the_yard() {
         outcomes,
         [(CallStatus::Cancelled, why), (CallStatus::Succeeded, why), (CallStatus::Succeeded, why)]
     );
+}
+
+#[tokio::test]
+async fn several_replicas_are_named_and_calls_elsewhere_are_those_of_others() {
+    let principal = json!({"name": "owner", "manage": true, "observe": true, "replica": "a"});
+    let mut mirrored = start(principal).await;
+    mirrored.until_notice(r#"replicas: ReplicaSummary { replicas: ["a", "b"], problems: [] }"#).await;
+    assert!(mirrored.talk.subscribed["events"].as_array().unwrap().contains(&json!("replicas")));
+    let running = mirrored.call(tool("add"), CallerChannel::silent());
+    let request = mirrored.talk.until("mcp_call").await;
+    let call = |id: &str, replica: &str| {
+        json!({"id": id, "thing": "tool", "subject": "add", "principal": "ann", "front": "control",
+            "startedAt": "2026-11-15T12:00:00.000Z", "status": "running", "replica": replica})
+    };
+    for (id, replica) in [("exec-1", "b"), ("exec-2", "a")] {
+        let call = call(id, replica);
+        mirrored.talk.say(json!({"type": "event", "event": "call_started", "seq": 5, "call": call})).await;
+    }
+    let mut files = fake::servers()["servers"][0].clone();
+    files["replicas"] =
+        json!([{"name": "b", "state": "failed", "reason": "it exited"}, {"name": "c", "state": "ready"}]);
+    mirrored.talk.say(json!({"type": "event", "event": "server", "seq": 6, "server": files})).await;
+    let event = json!({"type": "event", "event": "replicas", "seq": 7, "store": "unavailable", "replicas": [{"name": "a"}]});
+    mirrored.talk.say(event).await;
+    let lines = mirrored.until_notice("replicas: a; store unavailable").await;
+    let calls: Vec<&String> = lines.iter().filter(|line| line.contains("add")).collect();
+    assert_eq!(calls, ["tool add by ann over control at b started"], "the own call runs at `a`");
+    let status = mirrored.mirror.yard.status(&SourceName::new("files")).unwrap();
+    assert_eq!(status.warnings, ["failed at replica b: it exited"]);
+    mirrored.talk.say(json!({"type": "response", "id": request["id"], "response": {"result": {}}})).await;
+    assert!(!soon("the outcome", running).await.unwrap().unwrap().failed);
 }

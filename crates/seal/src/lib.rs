@@ -25,6 +25,8 @@ pub enum Purpose {
     Forward,
     /// A request of a replica itself to another one.
     ReplicaRequest,
+    /// A request for the events of a replica, which only another replica may make.
+    Feed,
 }
 
 impl Purpose {
@@ -34,6 +36,7 @@ impl Purpose {
             Self::RequestState => b"toolyard request state 1",
             Self::Forward => b"toolyard forward 1",
             Self::ReplicaRequest => b"toolyard replica request 1",
+            Self::Feed => b"toolyard feed 1",
         }
     }
 }

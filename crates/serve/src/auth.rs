@@ -15,7 +15,8 @@ use self::rejection::AuthRejection;
 use crate::connections::ConnectionState;
 use crate::page::ASSETS;
 use crate::quotas::is_stream;
-use crate::router::{CONTROL, HEALTH, PUBLIC};
+use crate::replicas::FOLLOWER;
+use crate::router::{CONTROL, FEED, HEALTH, PUBLIC};
 
 mod algorithm;
 mod cors;
@@ -287,6 +288,10 @@ async fn authenticate_and_run(
     let connection = request.extensions().get::<Arc<ConnectionState>>();
     if connection.is_some_and(|connection| connection.is_reserved()) && !HEALTH.contains(&path) {
         return authenticator.reject(RejectionReason::Connections, headers, path).into_response();
+    }
+    if path == FEED && headers.contains_key(FOLLOWER) {
+        // Not a client: the endpoint checks which replica it is.
+        return next.run(request).await;
     }
     let admitted = authenticator.authenticate(headers, path).await;
     if let Some(connection) = connection {

@@ -3,6 +3,7 @@
 //! protocol and the hub; it makes no authorization decisions.
 
 mod call;
+mod cluster;
 mod dispatch;
 mod errors;
 mod handshake;
@@ -37,11 +38,13 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use toolyard_hub::{Principal, Yard};
 use toolyard_wire::EndpointSettings;
 
+use self::cluster::{ClusterView, FeedPermits};
 use self::journal::Journal;
 pub use self::journal::LogEntry;
 use self::lists::ControlToolCache;
 use crate::auth::{ConnectionCredentials, RejectionReason};
 use crate::mcp::{Identity, McpSettings};
+use crate::replicas::ReplicaRouter;
 use crate::rest::RestError;
 
 /// Returns the `subtype` of every request that a client can send.
@@ -84,6 +87,9 @@ pub(crate) struct ControlFront {
     forward_headers: Vec<String>,
     longest: usize,
     journal: Arc<Journal>,
+    /// The other replicas, if there can be any.
+    cluster: Option<Arc<ClusterView>>,
+    feed_permits: FeedPermits,
     tool_cache: ControlToolCache,
     socket_permits: Arc<Semaphore>,
     unauthenticated_permits: Arc<Semaphore>,
@@ -93,6 +99,7 @@ pub(crate) struct ControlFront {
     /// Canceled when the front stops waiting for calls.
     abort: CancellationToken,
     _journal_task: AbortOnDropHandle<()>,
+    _cluster_task: Option<AbortOnDropHandle<()>>,
 }
 
 impl ControlFront {
@@ -103,8 +110,14 @@ impl ControlFront {
         settings: &ControlSettings,
         mcp: &McpSettings,
         endpoint: &EndpointSettings,
+        replicas: Option<Arc<ReplicaRouter>>,
     ) -> Arc<Self> {
-        let journal = Arc::new(Journal::default());
+        let own = replicas.as_ref().and_then(|router| router.replicas().all().into_iter().next());
+        let journal = Arc::new(Journal::new(own.map(|own| own.name).as_deref()));
+        let cluster =
+            replicas.map(|router| ClusterView::new(router, Arc::clone(&journal), Arc::clone(&yard)));
+        let watching =
+            |cluster: &Arc<ClusterView>| AbortOnDropHandle::new(tokio::spawn(Arc::clone(cluster).run()));
         let following = Arc::clone(&journal).follow(Arc::clone(&yard), settings.log.as_ref());
         Arc::new(Self {
             identity: mcp.identity.clone(),
@@ -112,6 +125,9 @@ impl ControlFront {
             forward_headers: mcp.forward_headers.clone(),
             longest: endpoint.max_body_bytes.saturating_add(ENVELOPE),
             journal,
+            _cluster_task: cluster.as_ref().map(watching),
+            cluster,
+            feed_permits: FeedPermits::default(),
             tool_cache: ControlToolCache::default(),
             socket_permits: Arc::new(Semaphore::new(MOST_SOCKETS)),
             unauthenticated_permits: Arc::new(Semaphore::new(MOST_UNAUTHENTICATED)),

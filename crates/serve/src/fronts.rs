@@ -100,7 +100,7 @@ impl Fronts {
         let reach = if excluded.is_empty() { YardScope::All } else { YardScope::Without(excluded.into()) };
         let rest = RestSettings::from_mcp(&mcp, &endpoint).with_replicas(replicas.clone());
         let rest = RestFront::new(Arc::clone(&yard), rest);
-        let control = ControlFront::new(Arc::clone(&yard), &control, &mcp, &endpoint);
+        let control = ControlFront::new(Arc::clone(&yard), &control, &mcp, &endpoint, replicas.clone());
         let factory = EndpointFactory { mcp, endpoint, keys, replicas, announcers: Mutex::default() };
         let any = RequestAffinity::Any;
         let all = factory.open(("/mcp".to_owned(), any), &yard, reach, &factory.mcp.identity);

@@ -3,6 +3,7 @@
 //! [`Replicas`]. Every other request is answered by the replica that receives it.
 
 mod drain;
+mod feed;
 mod forwarding;
 mod placement;
 mod sealed_session;
@@ -17,8 +18,8 @@ use axum::response::IntoResponse;
 use futures_util::future::join_all;
 use memchr::memmem;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use toolyard_hub::{
@@ -31,6 +32,7 @@ use toolyard_wire::{
     SubscriptionGuard, Version,
 };
 
+pub(crate) use self::feed::FOLLOWER;
 use self::forwarding::{FORWARDED, ForwardError, Forwarder};
 pub(crate) use self::placement::peer_router;
 pub use self::placement::{PlaceableServer, PlacedServer, PlacedServers, StartedServer};
@@ -136,6 +138,29 @@ impl ReplicaRouter {
     /// The servers that run on one replica only.
     pub(crate) fn placed_servers(&self) -> &Arc<PlacedServers> {
         &self.placed
+    }
+
+    /// Returns the live replicas and the state of their store in the format of responses.
+    pub(crate) fn list(&self) -> Value {
+        let own = self.replicas.own_id();
+        let describe = |replica: Replica| {
+            json!({
+                "id": replica.id.as_str(),
+                "name": replica.name,
+                "url": replica.url,
+                "version": replica.version,
+                "state": replica.state.as_str(),
+                "differences": replica.differences,
+                "self": replica.id == own,
+            })
+        };
+        let replicas: Vec<Value> = self.replicas.all().into_iter().map(describe).collect();
+        json!({"store": self.store_state(), "replicas": replicas})
+    }
+
+    /// Returns the state of the shared store in the format of responses.
+    pub(crate) fn store_state(&self) -> &'static str {
+        if self.replicas.is_store_available() { "available" } else { "unavailable" }
     }
 
     /// Creates the ID of a session that is opened here.

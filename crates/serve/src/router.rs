@@ -27,6 +27,8 @@ pub(crate) const PUBLIC: [&str; 2] = ["/", "/health"];
 pub(crate) const HEALTH: [&str; 2] = ["/health", "/ready"];
 /// The control socket. It checks tokens itself if they are not in the `Authorization` header.
 pub(crate) const CONTROL: &str = "/control";
+/// The events of this replica, for the other replicas only. It checks who sends the request itself.
+pub(crate) const FEED: &str = "/control/feed";
 
 /// Returns the routes outside the REST front.
 fn routes() -> Vec<Route<Arc<Fronts>>> {
@@ -35,6 +37,7 @@ fn routes() -> Vec<Route<Arc<Fronts>>> {
         Route::at(format!("{ASSETS}{{name}}")).get(page::asset),
         Route::at("/health").get(health),
         Route::at(CONTROL).get(control),
+        Route::at(FEED).get(feed),
         Route::at("/mcp").mcp(mcp),
         Route::at("/servers/{name}/mcp").mcp(source_mcp),
     ];
@@ -72,6 +75,10 @@ pub(crate) fn router(fronts: Arc<Fronts>, authenticator: Arc<Authenticator>) -> 
 
 async fn control(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
     fronts.control().upgrade(request).await
+}
+
+async fn feed(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {
+    fronts.control().feed(request).await
 }
 
 async fn mcp(State(fronts): State<Arc<Fronts>>, request: Request<Body>) -> Response<Body> {

@@ -25,7 +25,7 @@ mod version;
 pub use call::{Call, Exchange};
 pub use client::{Client, Over};
 pub use configured::new_token;
-pub use control::{Proof, Socket, every_server_message};
+pub use control::{Proof, Socket, assert_server_message, every_server_message};
 pub use http::{Event, Events, Reply, Server};
 pub use message::Message;
 pub use process::{Process, Signal};

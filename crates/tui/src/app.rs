@@ -61,6 +61,7 @@ impl App {
             UiMessage::Yard(yard) => self.world.set_yard(yard),
             UiMessage::LogEntries(entries) => self.world.log.add(entries),
             UiMessage::Connectivity(away) => self.set_disconnected(away),
+            UiMessage::Replicas(replicas) => self.world.replicas = replicas,
             UiMessage::History(calls) => self.world.past = Some(calls),
             UiMessage::Call(id, news) => self.apply_call_update(id, news),
             UiMessage::Done(text) => self.show_notice(&text, NoticeLevel::Good),

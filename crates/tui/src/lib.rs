@@ -32,8 +32,8 @@ pub use app::App;
 pub use key::KeyPress;
 pub use log::{UiLogEntry, UiLogKind};
 pub use message::{
-    CallId, ClockTime, ColorMode, Effect, QuestionId, SaveContents, UiCallUpdate, UiMessage, UiSettings,
-    YardSnapshot,
+    CallId, ClockTime, ColorMode, Effect, QuestionId, SaveContents, UiCallUpdate, UiMessage, UiReplicas,
+    UiSettings, YardSnapshot,
 };
 pub use run::{UiError, client_capabilities, run};
 pub use terminal::{restore, restore_on_panic};

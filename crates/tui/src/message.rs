@@ -28,6 +28,8 @@ pub enum UiMessage {
     LogEntries(Vec<UiLogEntry>),
     /// Why the remote yard that is shown cannot be reached; `None` once it can be reached again.
     Connectivity(Option<String>),
+    /// The replicas of the remote yard; `None` if it runs as one process.
+    Replicas(Option<UiReplicas>),
     /// The latest calls that the yard recorded, from all callers, newest first.
     History(Vec<PastCall>),
     /// An update on a call of this UI.
@@ -36,6 +38,14 @@ pub enum UiMessage {
     Done(String),
     /// A notice about something that failed.
     Failed(String),
+}
+
+/// The replicas of the yard that is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UiReplicas {
+    pub count: usize,
+    /// What needs attention, the most important first.
+    pub problems: Vec<String>,
 }
 
 /// An effect that the state requests.

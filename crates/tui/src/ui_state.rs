@@ -7,7 +7,7 @@ use toolyard_hub::{PastCall, SourceName, SourceState, SourceStatus};
 use crate::calls::SessionCalls;
 use crate::catalog_item::CatalogItem;
 use crate::log::UiLog;
-use crate::message::{ClockTime, UiSettings, YardSnapshot};
+use crate::message::{ClockTime, UiReplicas, UiSettings, YardSnapshot};
 use crate::theme::Theme;
 
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct UiState {
     pub(crate) log: UiLog,
     /// Why a remote yard cannot be reached; `None` while it is connected.
     pub(crate) disconnected: Option<String>,
+    /// The replicas of a remote yard, if it has several.
+    pub(crate) replicas: Option<UiReplicas>,
     /// The recorded calls of the yard, if it has a history.
     pub(crate) past: Option<Vec<PastCall>>,
     counts: HashMap<SourceName, ItemCounts>,
@@ -40,9 +42,19 @@ impl UiState {
     pub(crate) fn new(settings: UiSettings, yard: YardSnapshot, now: ClockTime) -> Self {
         let theme = Theme { color: settings.color };
         let (calls, log, counts) = (SessionCalls::default(), UiLog::default(), HashMap::new());
-        let (away, past) = (None, None);
-        let mut world =
-            Self { settings, theme, now, yard, edition: 0, calls, log, disconnected: away, past, counts };
+        let mut world = Self {
+            settings,
+            theme,
+            now,
+            yard,
+            edition: 0,
+            calls,
+            log,
+            disconnected: None,
+            replicas: None,
+            past: None,
+            counts,
+        };
         world.recount();
         world
     }

@@ -21,6 +21,8 @@ export interface Server {
   warnings: string[];
   since: string;
   retryInMs?: number;
+  /** The state at the other replicas, if there are any. */
+  replicas?: { name: string; state: State; reason?: string }[];
 }
 
 export interface Tool {
@@ -93,6 +95,19 @@ export interface Call {
   durationMs?: number;
   status: Status;
   error?: unknown;
+  /** Where the call is made, if the yard has several replicas. */
+  replica?: string;
+}
+
+export interface Replica {
+  id: string;
+  name: string;
+  url: string;
+  version: string;
+  state: "ready" | "draining";
+  differences: string[];
+  self: boolean;
+  connected: boolean;
 }
 
 export interface Question {
@@ -112,6 +127,8 @@ export interface Welcome {
   protocol: number;
   server: { name: string; version: string };
   principal: Principal;
+  /** The replica that the socket is connected to, if the yard has several. */
+  replica?: string;
   now: string;
 }
 

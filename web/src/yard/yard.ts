@@ -2,7 +2,7 @@
 
 import { computed, reactive, ref, shallowRef, triggerRef } from "vue";
 import { keepToken, token } from "../address";
-import type { Call, Lists, Note, Principal, Prompt, Server, Tool, Welcome, YardEvent } from "../control/messages";
+import type { Call, Lists, Note, Principal, Prompt, Replica, Server, Tool, Welcome, YardEvent } from "../control/messages";
 import { Control, type LinkState, LOST, Refused } from "../control/socket";
 import { problem } from "../show/words";
 import { prepare, type Row } from "./search";
@@ -10,6 +10,8 @@ import { Timeline } from "./timeline";
 
 const EVENTS = ["server", "changed", "resource", "call_started", "call_progress", "call_ended", "log", "stderr", "lagged"];
 const OWN_EVENTS = EVENTS.filter((name) => name !== "log" && name !== "stderr");
+/** Only for yards with several replicas: others may not know the event. */
+const CLUSTER_EVENTS = [...EVENTS, "replicas"];
 const LINES = 1_000;
 const HISTORY = 200;
 
@@ -27,6 +29,11 @@ export const principal = shallowRef<Principal | null>(null);
 export const version = ref("");
 export const servers = shallowRef<Server[] | null>(null);
 export const rows = shallowRef<Row[] | null>(null);
+/** The replica that this page is connected to, if the yard has several. */
+export const replica = ref("");
+export const replicas = shallowRef<Replica[]>([]);
+/** Whether the store that the replicas share does not answer. */
+export const storeLost = ref(false);
 export const lists = shallowRef<Lists | null>(null);
 export const prompts = shallowRef<Prompt[] | null>(null);
 export const timeline = shallowRef(new Timeline());
@@ -56,7 +63,7 @@ const control = new Control(
     random: Math.random,
   },
   { state: follow, welcome, events, stale: () => void reload(), resumed },
-  () => (principal.value?.observe ? EVENTS : OWN_EVENTS),
+  () => (!principal.value?.observe ? OWN_EVENTS : replica.value ? CLUSTER_EVENTS : EVENTS),
 );
 
 export function connect(): void {
@@ -103,6 +110,7 @@ function follow(state: LinkState): void {
 function welcome(message: Welcome): void {
   principal.value = message.principal;
   version.value = message.server.version;
+  replica.value = message.replica ?? "";
 }
 
 async function read<T>(subtype: string, fields: Record<string, unknown>, take: (response: T) => void): Promise<void> {
@@ -136,13 +144,21 @@ async function reload(): Promise<void> {
     timeline.value = fresh;
     older.value = response.nextCursor ?? null;
   }).finally(() => meanwhile.delete(came));
-  await Promise.all([readServers(), readTools(), readPrompts(), readLists(), calls]);
+  await Promise.all([readServers(), readTools(), readPrompts(), readLists(), readReplicas(), calls]);
 }
 
 const readServers = () =>
   read<{ servers: Server[] }>("mcp_servers", {}, (response) => {
     servers.value = [...response.servers].sort((a, b) => a.name.localeCompare(b.name));
   });
+async function readReplicas(): Promise<void> {
+  if (!replica.value || !principal.value?.observe) return showReplicas([], undefined);
+  await read<{ replicas: Replica[]; store?: string }>("mcp_replicas", {}, (response) => showReplicas(response.replicas, response.store));
+}
+function showReplicas(list: Replica[], store: unknown): void {
+  replicas.value = list;
+  storeLost.value = store === "unavailable";
+}
 const readTools = () =>
   read<{ tools: Tool[] }>("mcp_tools", {}, (response) => {
     rows.value = prepare(response.tools);
@@ -222,7 +238,10 @@ function events(batch: YardEvent[]): void {
         lines.push({ at: event.at, level: String(event.level), target: String(event.target), message: String(event.message) });
         break;
       case "stderr":
-        keepLine(String(event.serverName), String(event.line));
+        keepLine(String(event.serverName), event.replica && event.replica !== replica.value ? `${event.replica}: ${event.line}` : String(event.line));
+        break;
+      case "replicas":
+        showReplicas(event.replicas as Replica[], event.store);
         break;
       case "lagged":
         lagged.value += Number(event.missed ?? 0);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use toolyard_hub::{CallStatus, SourceState};
+use toolyard_remote::ReplicaSummary;
 
 use crate::clean::{clean_line, escape_json};
 
@@ -76,8 +77,9 @@ pub(super) fn format_line(event: &Value, style: LineStyle) -> String {
                     _ => RED,
                 };
                 let state = known.map_or(state.as_str(), |known| known.label());
-                let reason = server["reason"].as_str().map(|why| format!(": {}", clean_line(why)));
-                (color, format!("{} is {state}{}", text(&server["name"]), reason.unwrap_or_default()))
+                let reason = format_reason(server);
+                let elsewhere = format_elsewhere(state, &server["replicas"]);
+                (color, format!("{} is {state}{reason}{elsewhere}", text(&server["name"])))
             }
         }
         "changed" => {
@@ -92,7 +94,9 @@ pub(super) fn format_line(event: &Value, style: LineStyle) -> String {
             let total = event["total"].as_f64().map(|total| format!(" of {total}")).unwrap_or_default();
             let message = event["message"].as_str().map(|message| format!(": {}", clean_line(message)));
             let id = text(&event["id"]);
-            (BLUE, format!("{} {}{total}{}", short(&id), event["progress"], message.unwrap_or_default()))
+            let replica = at_replica(event);
+            let message = message.unwrap_or_default();
+            (BLUE, format!("{}{replica} {}{total}{message}", short(&id), event["progress"]))
         }
         "call_ended" => {
             let status = text(&event["call"]["status"]);
@@ -113,9 +117,18 @@ pub(super) fn format_line(event: &Value, style: LineStyle) -> String {
         "log" => {
             let level = text(&event["level"]);
             let color = if matches!(level.as_str(), "error" | "warn") { RED } else { GREY };
-            (color, format!("{level} {}: {}", text(&event["target"]), text(&event["message"])))
+            let target = text(&event["target"]);
+            (color, format!("{level} {target}{}: {}", at_replica(event), text(&event["message"])))
         }
-        "stderr" => (GREY, format!("{}: {}", text(&event["serverName"]), text(&event["line"]))),
+        "stderr" => {
+            let server = text(&event["serverName"]);
+            (GREY, format!("{server}{}: {}", at_replica(event), text(&event["line"])))
+        }
+        "replicas" => {
+            let summary = ReplicaSummary::read(event).unwrap_or_default();
+            let color = if summary.problems.is_empty() { GREEN } else { RED };
+            (color, clean_line(&summary.line()))
+        }
         "lagged" => (RED, format!("{} events were dropped because they arrived too fast", event["missed"])),
         _ => (GREY, clean_line(&event.to_string())),
     };
@@ -139,12 +152,33 @@ fn format_call(call: &Value) -> String {
     let text = |key: &str| call[key].as_str().map(clean_line).unwrap_or_default();
     let front = call["front"].as_str().map(|front| format!(" over {}", clean_line(front)));
     format!(
-        "{} {} by {}{}",
+        "{} {} by {}{}{}",
         short(&text("id")),
         text("subject"),
         text("principal"),
-        front.unwrap_or_default()
+        front.unwrap_or_default(),
+        at_replica(call)
     )
+}
+
+/// Returns where it happened, if the yard has several replicas.
+fn at_replica(event: &Value) -> String {
+    event["replica"].as_str().map(|name| format!(" at {}", clean_line(name))).unwrap_or_default()
+}
+
+fn format_reason(server: &Value) -> String {
+    server["reason"].as_str().map(|why| format!(": {}", clean_line(why))).unwrap_or_default()
+}
+
+/// Returns the states of a server at the replicas where it is in another one.
+fn format_elsewhere(state: &str, replicas: &Value) -> String {
+    let describe = |server: &Value| {
+        let there = clean_line(server["state"].as_str()?);
+        let there = SourceState::from_word(&there).map_or(there.as_str(), |known| known.label()).to_owned();
+        let name = clean_line(server["name"].as_str()?);
+        (there != state).then(|| format!("; {there} at {name}{}", format_reason(server)))
+    };
+    replicas.as_array().into_iter().flatten().filter_map(describe).collect()
 }
 
 /// Returns a short form of a call ID that still distinguishes calls.
@@ -168,6 +202,10 @@ mod tests {
         });
         let mut over = call.clone();
         over["status"] = "failed".into();
+        let mut at_replica = call.clone();
+        at_replica["replica"] = "b\u{1b}".into();
+        let elsewhere =
+            json!([{"name": "b", "state": "failed", "reason": "no"}, {"name": "c", "state": "ready"}]);
         over["durationMs"] = 12.into();
         over["error"] = "no\u{1b}[2J such file\nat all".into();
         vec![
@@ -182,6 +220,11 @@ mod tests {
             json!({"event": "stderr", "serverName": "files", "line": "\u{1b}]0;title\u{7}"}),
             json!({"event": "lagged", "missed": 7}),
             json!({"event": "something new", "x": "\u{1b}"}),
+            json!({"event": "call_started", "call": at_replica}),
+            json!({"event": "call_progress", "id": call["id"], "progress": 1, "replica": "b"}),
+            json!({"event": "stderr", "serverName": "files", "line": "odd", "replica": "b"}),
+            json!({"event": "server", "server": {"name": "files", "state": "ready", "replicas": elsewhere}}),
+            json!({"event": "replicas", "store": "unavailable", "replicas": [{"name": "a"}, {"name": "b", "state": "draining"}]}),
         ]
         .into_iter()
         .map(|mut event| {
@@ -242,6 +285,10 @@ mod tests {
             "call_ended",
             "stderr",
             "lagged",
+            "call_started",
+            "call_progress",
+            "stderr",
+            "server",
         ];
         assert_eq!(shown(Some("files")), of_files);
         assert_eq!(shown(Some("other")), ["lagged"]);

@@ -105,6 +105,7 @@ pub(super) fn parse_row(row: &Row) -> Result<PastCall, Error> {
         user_id: row.try_get(8)?,
         ended: CallEndReason::from_record(status, kind).unwrap_or(CallEndReason::Failed),
         error: row.try_get(11)?,
+        replica: None,
     })
 }
 

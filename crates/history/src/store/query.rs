@@ -90,5 +90,6 @@ fn parse_row(row: &Row<'_>) -> rusqlite::Result<PastCall> {
         user_id: row.get(8)?,
         ended,
         error: row.get(11)?,
+        replica: None,
     })
 }

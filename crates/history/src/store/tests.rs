@@ -104,6 +104,7 @@ async fn a_call_is_read_back_unchanged() {
         duration: Duration::from_micros(1_234),
         ended: CallEndReason::Error(ErrorKind::TimedOut),
         error: Some("too 'slow'; DROP TABLE calls".to_owned()),
+        replica: None,
     };
     assert_eq!(store.find(id(1)).await.unwrap(), Some(expected.clone()));
     assert_eq!(store.find(id(2)).await.unwrap(), None);

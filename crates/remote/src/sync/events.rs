@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use serde_json::Value;
 use toolyard_hub::{CallStatus, Timestamp};
 
-use super::{RemoteLogSubject, RemoteServerInfo, RemoteSync, StaleLists};
+use super::super::replicas::ReplicaSummary;
+use super::{RemoteLogSubject, RemoteNotice, RemoteServerInfo, RemoteSync, StaleLists};
 
 /// The maximum number of own calls that are tracked.
 const MOST_CALLS: usize = 10_000;
@@ -39,14 +40,26 @@ impl RemoteSync {
             }
             Some("stderr") => {
                 if let Some(server) = server.and_then(|name| self.shared.server(name)) {
-                    server.add_stderr(&text(&event["line"]));
+                    let line = text(&event["line"]);
+                    let line =
+                        event["replica"].as_str().map(|name| format!("{name}: {line}")).unwrap_or(line);
+                    server.add_stderr(&line);
                 }
             }
             Some("call_started") => self.handle_call_started(&event["call"]),
             Some("call_ended") => self.handle_call_ended(&event["call"]),
             Some("log") => {
                 let line = [&event["level"], &event["target"], &event["message"]].map(text).join(" ");
+                let replica = event["replica"].as_str().map(|name| format!(" at {name}"));
+                let line = line + &replica.unwrap_or_default();
                 self.log_event(RemoteLogSubject::Yard, event, None, line);
+            }
+            Some("replicas") => {
+                self.show_replicas(event);
+                if let Some(replicas) = ReplicaSummary::read(event) {
+                    let line = format!("replicas: {}", replicas.line());
+                    self.log_event(RemoteLogSubject::Yard, event, None, line);
+                }
             }
             Some("lagged") => {
                 let missed = event["missed"].as_u64().unwrap_or_default();
@@ -62,9 +75,14 @@ impl RemoteSync {
         }
     }
 
+    pub(super) fn show_replicas(&self, list: &Value) {
+        self.link.try_notify(RemoteNotice::Replicas(ReplicaSummary::read(list)));
+    }
+
     fn handle_call_started(&self, call: &Value) {
         let (Some(id), Some(subject)) = (call["id"].as_str(), call["subject"].as_str()) else { return };
-        let is_own = call["front"] == "control" && self.link.take_announced(subject);
+        let is_here = call["replica"].as_str() == self.shared.lock().replica.as_deref();
+        let is_own = call["front"] == "control" && is_here && self.link.take_announced(subject);
         if !is_own {
             return self.log_call(call, "started", call["startedAt"].as_str());
         }
@@ -89,7 +107,9 @@ impl RemoteSync {
     fn log_call(&self, call: &Value, what: &str, at: Option<&str>) {
         let text = |key: &str| call[key].as_str().unwrap_or_default();
         let front = call["front"].as_str().map(|front| format!(" over {front}")).unwrap_or_default();
-        let line = format!("{} {} by {}{front} {what}", text("thing"), text("subject"), text("principal"));
+        let replica = call["replica"].as_str().map(|name| format!(" at {name}")).unwrap_or_default();
+        let caller = text("principal");
+        let line = format!("{} {} by {caller}{front}{replica} {what}", text("thing"), text("subject"));
         self.link.log(RemoteLogSubject::Call, call["serverName"].as_str(), parse_time_or_now(at), line);
     }
 

@@ -47,7 +47,11 @@ impl Fake {
         let socket = accept_hdr_async(stream, choose).await.unwrap();
         let mut talk = Talk { socket, subscribed: Value::Null };
         let now = Timestamp::now().to_string();
-        let welcome = json!({"type": "welcome", "protocol": 1, "principal": self.principal, "now": now});
+        let mut welcome = json!({"type": "welcome", "protocol": 1, "principal": self.principal, "now": now});
+        // It is given with the principal, but is a member of the message itself.
+        if let Some(replica) = self.principal.get("replica") {
+            welcome["replica"] = replica.clone();
+        }
         talk.say(welcome).await;
         talk.until("mcp_prompts").await;
         talk
@@ -84,6 +88,9 @@ impl Talk {
                 "mcp_stderr" => Some(json!({"serverName": "x", "lines": ["a line"]})),
                 "mcp_transcript" if subtype != "mcp_transcript" => {
                     Some(json!({"serverName": "x", "messages": []}))
+                }
+                "mcp_replicas" => {
+                    Some(json!({"store": "available", "replicas": [{"name": "a"}, {"name": "b"}]}))
                 }
                 "mcp_answer" => Some(json!({})),
                 "mcp_cancel" => Some(json!({"cancelled": true})),

@@ -226,6 +226,10 @@ async fn handle_request(
         }
         ControlRequest::Transcript => control.transcript(&principal, &envelope.params::<TranscriptParams>()?),
         ControlRequest::Stderr => control.stderr(&principal, &envelope.params::<ServerNameParams>()?),
+        ControlRequest::Replicas => {
+            envelope.params::<EmptyParams>()?;
+            control.replicas(&principal)
+        }
         ControlRequest::Reconnect => {
             control.manage(&principal, &envelope.params::<ServerNameParams>()?, SourceCommand::Reconnect)
         }

@@ -1,12 +1,14 @@
 //! `mcp_history`: running and past calls, as far back as they are recorded.
 
+use std::collections::HashSet;
+
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use toolyard_hub::{CallStatus, ExecutionId, HistoryCursor, HistoryQuery, Principal, SourceName};
 
 use super::errors::ControlError;
-use super::journal::JournalCall;
+use super::journal::{EndCertainty, JournalCall};
 use super::{ControlFront, render};
 
 const USUAL: usize = 100;
@@ -53,18 +55,23 @@ impl ControlFront {
         let visibility = self.yard.visibility(principal);
         let journal_calls = self.journal.calls();
         let matching = journal_calls.iter().filter(|call| {
-            // If there is a history, it reports the finished calls.
-            (call.end.is_none() || history.is_none())
+            // If there is a history, it reports the finished calls. That of a replica may lack the
+            // calls of the others, and does not contain where a call was made.
+            (call.end.is_none() || history.is_none() || call.replica.is_some())
                 && visibility.sees_call(&call.as_recorded_call())
                 && params.fits(call, after)
         });
+        let is_lost =
+            |call: &JournalCall| call.end.as_ref().is_some_and(|end| end.certainty == EndCertainty::Unknown);
+        let mut lost = HashSet::new();
         let mut calls_by_cursor: Vec<(HistoryCursor, Value)> = matching
+            .inspect(|call| lost.extend(is_lost(call).then_some(call.record.id)))
             .map(|call| (HistoryCursor::new(call.record.accepted_at, call.record.id), render::call(call)))
             .collect();
-        let running: Vec<ExecutionId> = calls_by_cursor.iter().map(|(cursor, _)| cursor.id).collect();
+        let known: HashSet<ExecutionId> = calls_by_cursor.iter().map(|(cursor, _)| cursor.id).collect();
         if let (Some(history), true) = (history, params.status != Some(CallStatus::Running)) {
             let query = HistoryQuery {
-                limit: limit + running.len() + 1,
+                limit: limit + known.len() + 1,
                 after,
                 subject: params.tool.clone(),
                 status: params.status,
@@ -72,8 +79,12 @@ impl ControlFront {
                 ..HistoryQuery::default()
             };
             let past = visibility.recent_calls(&**history, query).await?;
+            // The history may know how a call of a dead replica has ended.
+            calls_by_cursor.retain(|(cursor, _)| {
+                !lost.contains(&cursor.id) || past.iter().all(|call| call.id != cursor.id)
+            });
             // A running call may have ended between the two queries.
-            let past = past.iter().filter(|call| !running.contains(&call.id));
+            let past = past.iter().filter(|call| !known.contains(&call.id) || lost.contains(&call.id));
             calls_by_cursor.extend(past.map(|call| (call.cursor(), render::past_call(call))));
         }
         calls_by_cursor.sort_by_key(|(cursor, _)| std::cmp::Reverse(*cursor));

@@ -1,21 +1,25 @@
 //! A numbered journal of recent events in the yard. A client that reconnects can request the events
 //! that it missed, and recent calls are available without a configured history. `follow.rs` feeds
-//! the journal.
+//! the journal, and `replicas.rs` adds what other replicas report.
 
 mod follow;
+mod replicas;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 use tokio::sync::watch;
 use toolyard_hub::{
-    CallEndReason, CallRecord, CallStatus, CatalogChange, ExecutionId, Progress, RecordedCall, SourceName,
-    SourceStatus, StderrLine, Yard, YardEvent,
+    CallEndReason, CallRecord, CallStatus, CatalogChange, ExecutionId, Progress, RecordedCall, ReplicaId,
+    SourceName, SourceStatus, StderrLine, Yard, YardEvent,
 };
 
 use self::follow::Loss;
+use self::replicas::FeedRecord;
+pub(super) use self::replicas::{FirstContact, JournalReplica, ServerElsewhere};
 
 /// Maximum number of entries, and of finished calls.
 const MOST_ENTRIES: usize = 4_096;
@@ -24,6 +28,8 @@ const MOST_FINISHED: usize = 1_000;
 const MOST_RUNNING: usize = 10_000;
 /// Maximum number of log lines per second. Further lines are dropped.
 const LINES_A_SECOND: u32 = 500;
+/// The first number of a replica is smaller than this. Clients read numbers as doubles.
+const LARGEST_START: u64 = 1 << 52;
 /// A call that exceeds its time limit by this much has ended, but its end event was lost.
 const GRACE: Duration = Duration::from_secs(60);
 
@@ -55,6 +61,8 @@ pub(super) struct Journal {
 
 #[derive(Debug, Default)]
 struct JournalState {
+    /// This replica, if there are several.
+    own: Option<Arc<JournalReplica>>,
     entries: VecDeque<Arc<JournalEntry>>,
     /// Number of the latest entry.
     seq: u64,
@@ -62,12 +70,20 @@ struct JournalState {
     /// Oldest first.
     finished: VecDeque<Arc<JournalCall>>,
     lines: [Budget; 2],
+    /// Calls whose end is unknown, because their replica is gone. It may come back.
+    lost: HashSet<ExecutionId>,
+    /// What the other replicas report.
+    feeds: HashMap<ReplicaId, FeedRecord>,
+    /// The last list of replicas.
+    replicas: Option<Arc<Value>>,
 }
 
 #[derive(Debug)]
 pub(super) struct JournalEntry {
     pub(super) seq: u64,
     pub(super) at: SystemTime,
+    /// Where it happened, if there are several replicas.
+    pub(super) replica: Option<Arc<JournalReplica>>,
     pub(super) event: JournalEvent,
 }
 
@@ -92,6 +108,8 @@ pub(super) enum JournalEvent {
     CallEnded(Arc<JournalCall>),
     Log(Arc<LogEntry>),
     Stderr(Arc<StderrLine>),
+    /// The list of replicas, or the state of their store, changed.
+    Replicas(Arc<Value>),
     /// Number of events that the journal itself missed.
     Lagged(u64),
 }
@@ -99,6 +117,8 @@ pub(super) enum JournalEvent {
 /// A call whose start was observed, and its end if it has ended.
 #[derive(Debug, Clone)]
 pub(super) struct JournalCall {
+    /// Where it runs, if there are several replicas.
+    pub(super) replica: Option<Arc<JournalReplica>>,
     pub(super) record: Arc<CallRecord>,
     pub(super) end: Option<JournalCallEnd>,
 }
@@ -124,6 +144,15 @@ pub(super) struct JournalCallEnd {
     pub(super) ended: CallEndReason,
     pub(super) error: Option<String>,
     pub(super) duration: Duration,
+    pub(super) certainty: EndCertainty,
+}
+
+/// Whether it is known how a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EndCertainty {
+    Reported,
+    /// The replica that made the call is gone.
+    Unknown,
 }
 
 /// The entries after a given number.
@@ -152,13 +181,18 @@ impl Budget {
     }
 }
 
-impl Default for Journal {
-    fn default() -> Self {
+impl Journal {
+    /// Creates the journal of a replica with this name, or of the only process of a yard.
+    pub(super) fn new(own: Option<&str>) -> Self {
         // Numbers start at the current time. All numbers of an earlier run are smaller, so a client
         // that reconnects with such a number does not get different events for it.
         let micros = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-        let seq = u64::try_from(micros).unwrap_or_default();
-        let state = JournalState { seq, ..JournalState::default() };
+        let micros = u64::try_from(micros).unwrap_or_default();
+        // Replicas run at the same time, so a number of one of them must not be one of another.
+        let random = own.and_then(|_| toolyard_random::bytes::<8>().ok());
+        let seq = random.map_or(micros, |bytes| u64::from_le_bytes(bytes) % LARGEST_START);
+        let own = own.map(|name| Arc::new(JournalReplica::own(name)));
+        let state = JournalState { seq, own, ..JournalState::default() };
         Self {
             state: Mutex::new(state),
             latest: watch::channel(seq).0,
@@ -168,9 +202,7 @@ impl Default for Journal {
             flushed: watch::channel(0).0,
         }
     }
-}
 
-impl Journal {
     /// Returns the number of the latest entry.
     pub(super) fn seq(&self) -> u64 {
         self.lock().seq
@@ -200,7 +232,10 @@ impl Journal {
     /// Returns the running and the recently finished calls, latest first.
     pub(super) fn calls(&self) -> Vec<Arc<JournalCall>> {
         let state = self.lock();
-        let mut calls: Vec<_> = state.running.values().chain(state.finished.iter()).cloned().collect();
+        let elsewhere = state.feeds.values().flat_map(|feed| feed.running.values());
+        let all = state.running.values().chain(elsewhere).chain(state.finished.iter());
+        let mut calls: Vec<_> = all.cloned().collect();
+        drop(state);
         calls.sort_by_key(|call| std::cmp::Reverse((call.record.accepted_at, call.record.id)));
         calls
     }
@@ -208,8 +243,9 @@ impl Journal {
     fn note(&self, yard: &Yard, event: &YardEvent) {
         let journal_event = match event {
             YardEvent::CallStarted(call) => {
-                let started = Arc::new(JournalCall { record: Arc::clone(call), end: None });
                 let mut state = self.lock();
+                let replica = state.own.clone();
+                let started = Arc::new(JournalCall { replica, record: Arc::clone(call), end: None });
                 if state.running.len() < MOST_RUNNING {
                     state.running.insert(call.id, Arc::clone(&started));
                 }
@@ -224,12 +260,11 @@ impl Journal {
                 if state.running.remove(&call.id).is_none() {
                     return;
                 }
-                let end = JournalCallEnd { ended: *ended, error: error.clone(), duration: *duration };
-                let finished = Arc::new(JournalCall { record: Arc::clone(call), end: Some(end) });
-                if state.finished.len() >= MOST_FINISHED {
-                    state.finished.pop_front();
-                }
-                state.finished.push_back(Arc::clone(&finished));
+                let (error, duration, certainty) = (error.clone(), *duration, EndCertainty::Reported);
+                let end = JournalCallEnd { ended: *ended, error, duration, certainty };
+                let (replica, record) = (state.own.clone(), Arc::clone(call));
+                let finished = Arc::new(JournalCall { replica, record, end: Some(end) });
+                state.add_finished(Arc::clone(&finished));
                 JournalEvent::CallEnded(finished)
             }
             YardEvent::CatalogChanged(change, sources) => {
@@ -248,10 +283,15 @@ impl Journal {
     }
 
     fn record_line(&self, event: JournalEvent) {
+        let own = self.lock().own.clone();
+        self.record_line_about(own, event);
+    }
+
+    fn record_line_about(&self, replica: Option<Arc<JournalReplica>>, event: JournalEvent) {
         let budget = usize::from(matches!(event, JournalEvent::Log(_)));
         let mut state = self.lock();
         if state.lines[budget].spend(SystemTime::now()) {
-            state.write(event);
+            state.write_about(replica, event);
         }
     }
 
@@ -274,12 +314,26 @@ impl Journal {
 }
 
 impl JournalState {
+    /// Adds an entry about this replica.
     fn write(&mut self, event: JournalEvent) {
+        let own = self.own.clone();
+        self.write_about(own, event);
+    }
+
+    fn write_about(&mut self, replica: Option<Arc<JournalReplica>>, event: JournalEvent) {
         self.seq += 1;
         if self.entries.len() >= MOST_ENTRIES {
             self.entries.pop_front();
         }
-        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at: SystemTime::now(), event }));
+        let at = SystemTime::now();
+        self.entries.push_back(Arc::new(JournalEntry { seq: self.seq, at, replica, event }));
+    }
+
+    fn add_finished(&mut self, call: Arc<JournalCall>) {
+        if self.finished.len() >= MOST_FINISHED {
+            self.finished.pop_front();
+        }
+        self.finished.push_back(call);
     }
 }
 
@@ -314,7 +368,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_back_gets_what_was_missed_or_learns_that_it_is_forgotten() {
-        let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
+        let (journal, yard) = (Journal::new(None), Yard::new(YardSettings::default()));
         let before = journal.seq();
         assert!(
             journal.can_replay_from(before)
@@ -341,7 +395,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_too_fast_for_the_journal_is_counted_once() {
-        let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
+        let (journal, yard) = (Journal::new(None), Yard::new(YardSettings::default()));
         let before = journal.seq();
         journal.record_loss(7, &yard, super::Loss::Overrun);
         let since = journal.since(before, 10);
@@ -352,7 +406,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_are_known_while_they_run_and_for_a_while_after() {
-        let (journal, yard) = (Journal::default(), Yard::new(YardSettings::default()));
+        let (journal, yard) = (Journal::new(None), Yard::new(YardSettings::default()));
         let ids: Vec<_> = (0..MOST_FINISHED + 2).map(|_| ExecutionId::generate().unwrap()).collect();
         for id in &ids {
             journal.note(&yard, &started(*id));
@@ -369,7 +423,7 @@ mod tests {
 
     #[test]
     fn a_verbose_log_does_not_displace_other_entries() {
-        let journal = Journal::default();
+        let journal = Journal::new(None);
         let before = journal.seq();
         let line = LogEntry {
             at: SystemTime::now(),

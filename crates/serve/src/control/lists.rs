@@ -78,7 +78,9 @@ impl ControlFront {
     pub(super) fn servers(&self, principal: &Principal) -> String {
         let catalog = self.yard.catalog();
         let servers = visible_servers(&self.yard, &catalog, principal);
-        let shown = servers.iter().map(|(name, status, view)| render::server(name, status, view));
+        let shown = servers.iter().map(|(name, status, view)| {
+            render::server(name, status, view, &self.journal.servers_elsewhere(name))
+        });
         format!(r#"{{"servers":{}}}"#, list(shown))
     }
 
@@ -152,6 +154,15 @@ impl ControlFront {
         text
     }
 
+    /// Renders the current state of one server.
+    pub(super) fn render_server(&self, principal: &Principal, name: &str) -> Result<Raw, ControlError> {
+        let source = SourceName::new(name);
+        let status = self.yard.status_for(principal, &source);
+        let status = status.ok_or_else(|| unknown_server_error(&self.yard, principal, name))?;
+        let view = self.yard.view(principal).with_scope(YardScope::Source(source.clone()));
+        Ok(render::server(&source, &status, &view, &self.journal.servers_elsewhere(&source)))
+    }
+
     fn visible_source(&self, principal: &Principal, name: &str) -> Result<SourceName, ControlError> {
         let source = SourceName::new(name);
         match self.yard.has_source(&source) && self.yard.visibility(principal).sees_source(&source) {
@@ -159,14 +170,6 @@ impl ControlFront {
             false => Err(unknown_server_error(&self.yard, principal, name)),
         }
     }
-}
-
-/// Renders the current state of one server.
-pub(super) fn render_server(yard: &Yard, principal: &Principal, name: &str) -> Result<Raw, ControlError> {
-    let source = SourceName::new(name);
-    let status = yard.status_for(principal, &source);
-    let status = status.ok_or_else(|| unknown_server_error(yard, principal, name))?;
-    Ok(render::server(&source, &status, &yard.view(principal).with_scope(YardScope::Source(source.clone()))))
 }
 
 /// Returns the error for an unknown server, with the most similar visible name as a suggestion.

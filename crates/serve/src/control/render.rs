@@ -11,11 +11,16 @@ use toolyard_hub::{
     SourceStatus, Timestamp,
 };
 
-use super::journal::JournalCall;
+use super::journal::{JournalCall, ServerElsewhere};
 use crate::rest::execution_name;
 
-/// Renders a source with the number of its visible entries.
-pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogView) -> Raw {
+/// Renders a source with the number of its visible entries, and its status at other replicas.
+pub(super) fn server(
+    name: &SourceName,
+    status: &SourceStatus,
+    view: &CatalogView,
+    elsewhere: &[ServerElsewhere],
+) -> Raw {
     let mut server = Object::default();
     let mut put = |key: &str, value: Value| server.set(key, to_raw(&value));
     put("name", name.as_str().into());
@@ -48,6 +53,16 @@ pub(super) fn server(name: &SourceName, status: &SourceStatus, view: &CatalogVie
     put("since", Timestamp(to_system_time(status.since)).to_string().into());
     if let Some(retry_at) = status.retry_at {
         put("retryInMs", millis(retry_at.saturating_duration_since(Instant::now())).into());
+    }
+    if !elsewhere.is_empty() {
+        let describe = |server: &ServerElsewhere| {
+            let mut described = json!({"name": &*server.replica.name, "state": server.state.as_str()});
+            if let Some(reason) = &server.reason {
+                described["reason"] = reason.as_str().into();
+            }
+            described
+        };
+        put("replicas", elsewhere.iter().map(describe).collect());
     }
     server.to_raw()
 }
@@ -86,6 +101,7 @@ pub(super) fn call(journal_call: &JournalCall) -> Value {
     let source = journal_call.record.source.as_ref().map(SourceName::as_str);
     let optional_members = [
         ("serverName", source),
+        ("replica", journal_call.replica.as_ref().map(|replica| &*replica.name)),
         ("sessionId", journal_call.record.context.session_id.as_deref()),
         ("userId", journal_call.record.context.user_id.as_deref()),
         ("front", journal_call.record.context.front.map(FrontName::as_str)),

@@ -53,6 +53,7 @@ pub(super) enum ControlRequest {
     History,
     Transcript,
     Stderr,
+    Replicas,
     Reconnect,
     Enable,
     Disable,
@@ -61,7 +62,7 @@ pub(super) enum ControlRequest {
 
 impl ControlRequest {
     /// Every request with its `subtype`.
-    pub(super) const ALL: [(Self, &str); 21] = [
+    pub(super) const ALL: [(Self, &str); 22] = [
         (Self::Hello, "hello"),
         (Self::Subscribe, "subscribe"),
         (Self::Unsubscribe, "unsubscribe"),
@@ -79,6 +80,7 @@ impl ControlRequest {
         (Self::History, "mcp_history"),
         (Self::Transcript, "mcp_transcript"),
         (Self::Stderr, "mcp_stderr"),
+        (Self::Replicas, "mcp_replicas"),
         (Self::Reconnect, "mcp_reconnect"),
         (Self::Enable, "mcp_enable"),
         (Self::Disable, "mcp_disable"),
@@ -97,6 +99,7 @@ impl ControlRequest {
                 | Self::History
                 | Self::Transcript
                 | Self::Stderr
+                | Self::Replicas
         )
     }
 

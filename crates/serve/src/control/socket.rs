@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use futures_util::future::OptionFuture;
 use futures_util::stream::SplitStream;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -61,6 +62,8 @@ pub(super) async fn run_socket(control: Arc<ControlFront>, arrival: PendingSocke
                     match stream_charge {
                         Ok(_charge) => {
                             let _reader = session.control.journal.attach().await;
+                            let cluster = session.control.cluster.as_ref();
+                            let _watcher = OptionFuture::from(cluster.map(|cluster| cluster.attach())).await;
                             run_session(&session, &mut stream, credentials).await
                         }
                         Err(_) => CloseReason::TryAgainLater(TOO_MANY_STREAMS),
@@ -156,6 +159,9 @@ fn send_welcome(session: &ControlSession, principal: &Principal, hello_id: Optio
     welcome["server"] = json!({"name": identity.name, "version": identity.version});
     let (manage, observe) = (principal.has_permission(MANAGE), principal.has_permission(OBSERVE));
     welcome["principal"] = json!({"name": principal.id(), "manage": manage, "observe": observe});
+    if let Some(own) = session.control.journal.own_name() {
+        welcome["replica"] = own.into();
+    }
     welcome["now"] = Timestamp::now().to_string().into();
     session.outbox.push(welcome.to_string());
 }

@@ -1,5 +1,5 @@
 //! Requests that manage one server: its transcript, its standard error, reconnect, enable, disable
-//! and log in.
+//! and log in. Also the list of the replicas that servers run at.
 
 use serde_json::json;
 use toolyard_hub::json::to_raw;
@@ -7,7 +7,7 @@ use toolyard_hub::{OBSERVE, Principal, SourceCommand, SourceName, Timestamp, Tra
 
 use super::ControlFront;
 use super::errors::{ControlError, missing_permission};
-use super::lists::{render_server, unknown_server_error};
+use super::lists::unknown_server_error;
 use super::request::{ServerNameParams, TranscriptParams};
 
 impl ControlFront {
@@ -50,6 +50,15 @@ impl ControlFront {
         Ok(json!({"serverName": params.server_name, "lines": status.stderr}).to_string())
     }
 
+    /// Renders the replicas of the yard, or none if it runs as one process.
+    pub(super) fn replicas(&self, principal: &Principal) -> Result<String, ControlError> {
+        if !principal.has_permission(OBSERVE) {
+            return Err(missing_permission(OBSERVE));
+        }
+        let list = self.cluster.as_ref().map_or_else(|| json!({"replicas": []}), |cluster| cluster.list());
+        Ok(list.to_string())
+    }
+
     pub(super) fn manage(
         &self,
         principal: &Principal,
@@ -57,7 +66,7 @@ impl ControlFront {
         command: SourceCommand,
     ) -> Result<String, ControlError> {
         self.yard.manage(principal, &params.server_name, command)?;
-        let server = render_server(&self.yard, principal, &params.server_name)?;
+        let server = self.render_server(principal, &params.server_name)?;
         Ok(format!(r#"{{"server":{server}}}"#))
     }
 

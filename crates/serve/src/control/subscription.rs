@@ -23,11 +23,12 @@ pub(super) enum ControlEventName {
     CallEnded,
     Log,
     Stderr,
+    Replicas,
     Lagged,
 }
 
 impl ControlEventName {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Server,
         Self::Changed,
         Self::Resource,
@@ -36,6 +37,7 @@ impl ControlEventName {
         Self::CallEnded,
         Self::Log,
         Self::Stderr,
+        Self::Replicas,
         Self::Lagged,
     ];
 
@@ -49,6 +51,7 @@ impl ControlEventName {
             Self::CallEnded => "call_ended",
             Self::Log => "log",
             Self::Stderr => "stderr",
+            Self::Replicas => "replicas",
             Self::Lagged => "lagged",
         }
     }
@@ -63,6 +66,7 @@ impl ControlEventName {
             JournalEvent::CallEnded(_) => Self::CallEnded,
             JournalEvent::Log(_) => Self::Log,
             JournalEvent::Stderr(_) => Self::Stderr,
+            JournalEvent::Replicas(_) => Self::Replicas,
             JournalEvent::Lagged(_) => Self::Lagged,
         }
     }
@@ -104,9 +108,9 @@ impl Subscription {
         principal: &Principal,
     ) -> Result<Value, ControlError> {
         for name in read(names)? {
-            if matches!(name, ControlEventName::Log | ControlEventName::Stderr)
-                && !principal.has_permission(OBSERVE)
-            {
+            let needs_observe =
+                matches!(name, ControlEventName::Log | ControlEventName::Stderr | ControlEventName::Replicas);
+            if needs_observe && !principal.has_permission(OBSERVE) {
                 return Err(missing_permission(OBSERVE));
             }
             if !self.names.contains(&name) {
@@ -161,7 +165,7 @@ impl Subscription {
             self.report_missed(entry.seq.saturating_sub(1), outbox);
             self.last_seq = entry.seq;
             if self.names.contains(&ControlEventName::from_event(&entry.event))
-                && let Some(message) = event(entry, yard, principal, &visibility)
+                && let Some(message) = event(entry, (yard, journal), principal, &visibility)
             {
                 outbox.push(message);
             }
@@ -196,7 +200,7 @@ fn read(names: &[String]) -> Result<Vec<ControlEventName>, ControlError> {
 /// Renders an event for the principal, or returns `None` if the principal may not see it.
 fn event(
     entry: &JournalEntry,
-    yard: &Yard,
+    (yard, journal): (&Yard, &Journal),
     principal: &Principal,
     visibility: &Visibility,
 ) -> Option<String> {
@@ -211,7 +215,7 @@ fn event(
                     .with_scope(YardScope::Source(source.clone()));
                 let mut status = (**status).clone();
                 visibility.hide_warnings_about_others(&mut status);
-                let server = render::server(source, &status, &view);
+                let server = render::server(source, &status, &view, &journal.servers_elsewhere(source));
                 return Some(format!(
                     r#"{{"type":"event","event":"server","seq":{},"at":"{}","server":{server}}}"#,
                     entry.seq,
@@ -241,18 +245,34 @@ fn event(
         JournalEvent::CallProgress(call, progress) if visibility.sees_call(&call.as_recorded_call()) => {
             let mut members = Map::from_iter([("id".to_owned(), render::execution(call.record.id).into())]);
             members.extend(render::progress(progress));
-            members.into()
+            with_replica(members, entry).into()
         }
         JournalEvent::Log(line) if visibility.sees_log_line(line.source.as_deref()) => {
-            json!({"level": line.level, "target": line.target, "message": line.message})
+            let members = [("level", line.level), ("target", &line.target), ("message", &line.message)];
+            with_replica(text_members(members), entry).into()
         }
         JournalEvent::Stderr(line) if visibility.observes_source(&line.source) => {
-            json!({"serverName": line.source.as_str(), "line": line.line})
+            let members = [("serverName", line.source.as_str()), ("line", &line.line)];
+            with_replica(text_members(members), entry).into()
         }
+        JournalEvent::Replicas(list) if principal.has_permission(OBSERVE) => (**list).clone(),
         _ => return None,
     };
     let Value::Object(members) = members else { return None };
     Some(write(name.as_str(), entry.seq, Timestamp(entry.at), members))
+}
+
+fn text_members<const N: usize>(members: [(&str, &str); N]) -> Map<String, Value> {
+    members.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect()
+}
+
+/// Adds where it happened, if there are several replicas.
+fn with_replica(members: Map<String, Value>, entry: &JournalEntry) -> Map<String, Value> {
+    let mut members = members;
+    if let Some(replica) = &entry.replica {
+        members.insert("replica".to_owned(), (&*replica.name).into());
+    }
+    members
 }
 
 fn write(name: &str, seq: u64, at: Timestamp, more: Map<String, Value>) -> String {

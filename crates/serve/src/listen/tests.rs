@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use toolyard_hub::{Permissions, Principal, Yard, YardLimits};
+use toolyard_hub::{OBSERVE, Permissions, Principal, Yard, YardLimits};
 use toolyard_random::SimulatedOutage;
 use toolyard_wire::EndpointSettings;
 
@@ -17,6 +17,7 @@ use crate::connections::ConnectionLimits;
 use crate::control::ControlSettings;
 use crate::mcp::McpSettings;
 
+mod cluster_view;
 mod control;
 mod members;
 mod placement;
@@ -32,7 +33,9 @@ fn ada() -> Principal {
 
 fn settings(connections: ConnectionLimits) -> ServeSettings {
     let bob = Principal::new("bob", Permissions::Only(Default::default()));
-    let tokens = vec![BearerToken::new("secret", ada()), BearerToken::new("other", bob)];
+    let eve = Principal::new("eve", Permissions::Only([OBSERVE.to_owned()].into()));
+    let tokens = [("secret", ada()), ("other", bob), ("observer", eve)];
+    let tokens = tokens.map(|(token, principal)| BearerToken::new(token, principal)).into();
     let store = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),

@@ -4,14 +4,14 @@ use super::File;
 
 #[rustfmt::skip]
 pub(super) const FILES: [File; 10] = [
-    File { path: "/assets/CallRow-BDbp541f.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallRow-BDbp541f.js"), gzip: include_bytes!("../../assets/assets/CallRow-BDbp541f.js.gz") },
-    File { path: "/assets/CallsView-CQNlJ7LC.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallsView-CQNlJ7LC.js"), gzip: include_bytes!("../../assets/assets/CallsView-CQNlJ7LC.js.gz") },
-    File { path: "/assets/ProgramsView-E9HkdqZQ.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ProgramsView-E9HkdqZQ.js"), gzip: include_bytes!("../../assets/assets/ProgramsView-E9HkdqZQ.js.gz") },
-    File { path: "/assets/PromptsView-k5r7H59n.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/PromptsView-k5r7H59n.js"), gzip: include_bytes!("../../assets/assets/PromptsView-k5r7H59n.js.gz") },
-    File { path: "/assets/ResourcesView-BwOdQx_y.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ResourcesView-BwOdQx_y.js"), gzip: include_bytes!("../../assets/assets/ResourcesView-BwOdQx_y.js.gz") },
-    File { path: "/assets/ServersView-QtweVGCV.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ServersView-QtweVGCV.js"), gzip: include_bytes!("../../assets/assets/ServersView-QtweVGCV.js.gz") },
-    File { path: "/assets/index-BSzCfS5P.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/index-BSzCfS5P.js"), gzip: include_bytes!("../../assets/assets/index-BSzCfS5P.js.gz") },
-    File { path: "/assets/index-BYxFE20J.css", kind: "text/css; charset=utf-8", plain: include_bytes!("../../assets/assets/index-BYxFE20J.css"), gzip: include_bytes!("../../assets/assets/index-BYxFE20J.css.gz") },
+    File { path: "/assets/CallRow-Cu5E7kBR.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallRow-Cu5E7kBR.js"), gzip: include_bytes!("../../assets/assets/CallRow-Cu5E7kBR.js.gz") },
+    File { path: "/assets/CallsView-BR5TnEhW.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallsView-BR5TnEhW.js"), gzip: include_bytes!("../../assets/assets/CallsView-BR5TnEhW.js.gz") },
+    File { path: "/assets/ProgramsView-DKjqDUXr.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ProgramsView-DKjqDUXr.js"), gzip: include_bytes!("../../assets/assets/ProgramsView-DKjqDUXr.js.gz") },
+    File { path: "/assets/PromptsView-Di3UM8H_.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/PromptsView-Di3UM8H_.js"), gzip: include_bytes!("../../assets/assets/PromptsView-Di3UM8H_.js.gz") },
+    File { path: "/assets/ResourcesView-Dy0yxCEY.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ResourcesView-Dy0yxCEY.js"), gzip: include_bytes!("../../assets/assets/ResourcesView-Dy0yxCEY.js.gz") },
+    File { path: "/assets/ServersView-Baw_t6Qh.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ServersView-Baw_t6Qh.js"), gzip: include_bytes!("../../assets/assets/ServersView-Baw_t6Qh.js.gz") },
+    File { path: "/assets/index-Dd4XE4cj.css", kind: "text/css; charset=utf-8", plain: include_bytes!("../../assets/assets/index-Dd4XE4cj.css"), gzip: include_bytes!("../../assets/assets/index-Dd4XE4cj.css.gz") },
+    File { path: "/assets/index-S1QPizx2.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/index-S1QPizx2.js"), gzip: include_bytes!("../../assets/assets/index-S1QPizx2.js.gz") },
     File { path: "/assets/validate.worker-ByB7BQcw.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/validate.worker-ByB7BQcw.js"), gzip: include_bytes!("../../assets/assets/validate.worker-ByB7BQcw.js.gz") },
     File { path: "/", kind: "text/html; charset=utf-8", plain: include_bytes!("../../assets/index.html"), gzip: include_bytes!("../../assets/index.html.gz") },
 ];

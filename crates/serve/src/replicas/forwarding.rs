@@ -127,7 +127,9 @@ impl Forwarder {
         wait_until_dead(&*self.replicas, id).await;
     }
 
-    fn http(&self) -> Option<&reqwest::Client> {
+    /// Returns the HTTP client. It uses neither redirects nor proxies, because replicas talk to each
+    /// other directly.
+    pub(super) fn http(&self) -> Option<&reqwest::Client> {
         if let Some(http) = self.http.get() {
             return Some(http);
         }

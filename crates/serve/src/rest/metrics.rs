@@ -70,6 +70,17 @@ pub(super) fn connections(text: &mut String, open: usize, unauthenticated: usize
     family(text, "toolyard_connections", "gauge", help, lines);
 }
 
+/// Written only by yards with several replicas, and always by the manual.
+pub(super) fn replicas(text: &mut String, differing: &[bool], is_store_available: bool) {
+    let lines = [("no", false), ("yes", true)];
+    let count = |wanted: bool| differing.iter().filter(|differs| **differs == wanted).count();
+    let lines = lines.map(|(word, wanted)| (labels(&[("differs", word)]), count(wanted)));
+    let help = "Live replicas of the yard, by whether they differ from this one although they should not.";
+    family(text, "toolyard_replicas", "gauge", help, lines);
+    let help = "1 if the shared store of the replicas answers, otherwise 0.";
+    family(text, "toolyard_store_available", "gauge", help, [(String::new(), u8::from(is_store_available))]);
+}
+
 fn quotas(text: &mut String, report: &QuotaReport) {
     let labelled = |quota: Quota| labels(&[("quota", quota.as_str())]);
     let used = report.quotas.iter().map(|(quota, used, _)| (labelled(*quota), *used as u64));
@@ -137,6 +148,11 @@ pub(super) async fn show(
     let connection = request.extensions().get::<Arc<ConnectionState>>();
     if let Some((open, unauthenticated)) = connection.and_then(|connection| connection.counts()) {
         connections(&mut text, open, unauthenticated);
+    }
+    if let Some(router) = &rest.settings.replicas {
+        let all = router.replicas().all();
+        let differing: Vec<bool> = all.iter().map(|replica| !replica.differences.is_empty()).collect();
+        replicas(&mut text, &differing, router.replicas().is_store_available());
     }
     let mut response = Response::new(Body::from(text));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");

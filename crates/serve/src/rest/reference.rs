@@ -8,7 +8,7 @@ use toolyard_testkit::docs::{check_generated, prose, repository_file, table};
 use toolyard_wire::Version;
 
 use super::errors::code_and_status;
-use super::metrics::{RECORDS_LOST_HELP, connections, error_label, family, render_metrics};
+use super::metrics::{RECORDS_LOST_HELP, connections, error_label, family, render_metrics, replicas};
 use super::openapi::SKELETON_TEXT;
 use super::tests::yard;
 use crate::mcp::describe_tool_error;
@@ -245,6 +245,7 @@ fn the_reference_lists_every_metric() {
     let mut text = render_metrics(&yard(), &Principal::owner());
     connections(&mut text, 0, 0);
     family(&mut text, "toolyard_records_lost_total", "counter", RECORDS_LOST_HELP, [(String::new(), 0)]);
+    replicas(&mut text, &[], true);
     let mut rows: Vec<Vec<String>> = text
         .split("# HELP ")
         .skip(1)

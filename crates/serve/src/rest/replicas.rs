@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use toolyard_hub::{ExecutionId, HistoryCursor, OBSERVE, Raw};
 
 use super::errors::RestError;
@@ -35,30 +35,7 @@ pub(super) async fn list(
     let Some(router) = &rest.settings.replicas else {
         return Ok(respond_json(StatusCode::OK, &json!({"replicas": []})));
     };
-    let replicas = router.replicas();
-    let own = replicas.own_id();
-    let described: Vec<Value> = replicas
-        .all()
-        .into_iter()
-        .map(|replica| {
-            json!({
-                "id": replica.id.as_str(),
-                "name": replica.name,
-                "url": replica.url,
-                "version": replica.version,
-                "state": replica.state.as_str(),
-                "differences": replica.differences,
-                "self": replica.id == own,
-            })
-        })
-        .collect();
-    let store = store_word(replicas.is_store_available());
-    Ok(respond_json(StatusCode::OK, &json!({"store": store, "replicas": described})))
-}
-
-/// The state of the shared store in responses.
-pub(super) fn store_word(is_available: bool) -> &'static str {
-    if is_available { "available" } else { "unavailable" }
+    Ok(respond_json(StatusCode::OK, &router.list()))
 }
 
 impl RestFront {

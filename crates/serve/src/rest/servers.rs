@@ -10,7 +10,6 @@ use toolyard_hub::{CatalogView, SourceName, SourceStatus, YardScope};
 
 use super::errors::RestError;
 use super::query::Query;
-use super::replicas::store_word;
 use super::response::respond_json;
 use super::{RestCaller, RestFront};
 
@@ -89,7 +88,7 @@ pub(super) async fn ready(
     let mut readiness = json!({"status": word, "starting": starting});
     if let Some(router) = &rest.settings.replicas {
         // Without the store a replica still serves most requests, so it stays ready.
-        readiness["store"] = store_word(router.replicas().is_store_available()).into();
+        readiness["store"] = router.store_state().into();
         readiness["replicas"] = router.replicas().all().len().into();
     }
     Ok(respond_json(status, &readiness))

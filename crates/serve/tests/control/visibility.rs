@@ -135,6 +135,7 @@ impl Past {
             duration: Duration::from_millis(1),
             ended: CallEndReason::Succeeded,
             error: None,
+            replica: None,
         };
         vec![
             call(5, "mcp__b__change", Some("b")),

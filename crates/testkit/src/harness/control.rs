@@ -28,6 +28,11 @@ fn validator(definition: &str) -> Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
+/// Checks that the server may send this message.
+pub fn assert_server_message(message: &Value) {
+    assert_valid(&SERVER, message);
+}
+
 /// Returns every server message that the schema defines, by the words that identify it.
 pub fn every_server_message() -> BTreeSet<String> {
     let text = include_str!("../../../../docs/reference/control.schema.json");

@@ -9,7 +9,10 @@ use toolyard_hub::SourceState;
 use super::{App, NoticeLevel};
 use crate::canvas::{Canvas, inset, split_bottom, split_top};
 use crate::screen::{KeyHints, Screen, log_line};
-use crate::text::{clip, format_count, width};
+use crate::text::{clean, clip, format_count, width};
+
+/// How much of a problem with a replica the header shows.
+const LONGEST_PROBLEM: usize = 32;
 
 /// The minimum size of the terminal.
 const LEAST: (u16, u16) = (40, 10);
@@ -82,6 +85,13 @@ impl App {
             Some(_) => "not connected".to_owned(),
             None => format!("{ready}/{} ready", sources.len()),
         };
+        let replicas = self.world.replicas.as_ref().filter(|_| self.world.disconnected.is_none());
+        let problem = replicas.and_then(|replicas| replicas.problems.first());
+        if let Some(replicas) = replicas {
+            let problem = problem.map(|problem| format!(", {}", clip(&clean(problem), LONGEST_PROBLEM)));
+            let count = format_count(replicas.count, "replica");
+            state = format!("{count}{} · {state}", problem.unwrap_or_default());
+        }
         if running > 0 {
             state = format!("{} running · {state}", format_count(running, "call"));
         }
@@ -110,7 +120,7 @@ impl App {
         let right = u16::try_from(state_width).unwrap_or(0);
         let style = match self.world.disconnected {
             Some(_) => theme.bad(),
-            None if ready == sources.len() => theme.dim(),
+            None if ready == sources.len() && problem.is_none() => theme.dim(),
             None => theme.warn(),
         };
         let corner = Rect { x: area.right().saturating_sub(right), width: right, ..area };

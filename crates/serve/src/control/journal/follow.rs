@@ -168,7 +168,7 @@ mod tests {
 
     /// Returns a yard that refuses every call, and a journal that follows it.
     fn followed() -> (Arc<Yard>, Arc<Journal>, AbortOnDropHandle<()>) {
-        let (yard, journal) = (Yard::with_sources([]), Arc::new(Journal::default()));
+        let (yard, journal) = (Yard::with_sources([]), Arc::new(Journal::new(None)));
         let following = Arc::clone(&journal).follow(Arc::clone(&yard), None);
         (yard, journal, AbortOnDropHandle::new(tokio::spawn(following)))
     }

@@ -10,20 +10,21 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::{WebSocketStream, client_async};
 use toolyard_hub::{Quota, QuotaLimits, RateLimit, Yard, YardLimits};
 use toolyard_random::SimulatedOutage;
+use toolyard_testkit::harness::assert_server_message;
 
 use super::quotas::{quotas, wordy};
 use super::{Listening, PATIENCE, listening_to};
 
-type Socket = WebSocketStream<TcpStream>;
+pub(super) type Socket = WebSocketStream<TcpStream>;
 
-async fn open(server: &Listening, token: &str) -> Option<Socket> {
+pub(super) async fn open(server: &Listening, token: &str) -> Option<Socket> {
     let mut request = format!("ws://{}/control", server.address).into_client_request().unwrap();
     request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
     let connecting = client_async(request, server.connect().await);
     tokio::time::timeout(PATIENCE, connecting).await.unwrap().ok().map(|(socket, _)| socket)
 }
 
-async fn next(socket: &mut Socket) -> Option<Message> {
+pub(super) async fn next(socket: &mut Socket) -> Option<Message> {
     tokio::time::timeout(PATIENCE, socket.next()).await.unwrap()?.ok()
 }
 
@@ -32,11 +33,12 @@ async fn send(socket: &mut Socket, request: &Value) {
 }
 
 /// Sends a request and waits for its response.
-async fn ask(socket: &mut Socket, request: &Value) -> Value {
+pub(super) async fn ask(socket: &mut Socket, request: &Value) -> Value {
     send(socket, request).await;
     loop {
         let Some(Message::Text(text)) = next(socket).await else { panic!("the socket is closed") };
         let message: Value = serde_json::from_str(&text).unwrap();
+        assert_server_message(&message);
         if message["id"] == request["id"] {
             return message;
         }

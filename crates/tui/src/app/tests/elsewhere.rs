@@ -5,7 +5,7 @@ use std::time::Duration;
 use toolyard_hub::{CallEndReason, EntryKind, ErrorKind, ExecutionId, PastCall, SourceState, SourceStatus};
 
 use super::stage::{Stage, wall};
-use crate::{KeyPress, UiMessage};
+use crate::{KeyPress, UiMessage, UiReplicas};
 
 fn past(number: u8, subject: &str, ended: CallEndReason, error: Option<&str>) -> PastCall {
     PastCall {
@@ -20,6 +20,7 @@ fn past(number: u8, subject: &str, ended: CallEndReason, error: Option<&str>) ->
         duration: Duration::from_micros(1_234_567),
         ended,
         error: error.map(str::to_owned),
+        replica: None,
     }
 }
 
@@ -102,4 +103,22 @@ fn past_calls_keep_eight_letters_of_a_servers_name() {
         let row = screen.lines().find(|line| line.contains('✓')).unwrap_or_default();
         assert!(row.contains("mcp__warehous"), "at {columns}:\n{screen}");
     }
+}
+
+#[test]
+fn several_replicas_are_counted_and_named() {
+    let mut stage = attached();
+    let header =
+        |stage: &mut Stage| stage.screen(80, 24).lines().next().unwrap_or_default().trim_end().to_owned();
+    assert!(!header(&mut stage).contains("replica"));
+    stage.tell(UiMessage::Replicas(Some(UiReplicas { count: 3, problems: Vec::new() })));
+    assert!(header(&mut stage).ends_with("3 replicas · 1/1 ready"), "{}", header(&mut stage));
+    let problems = vec!["store unavailable\u{1b}".to_owned(), "b: not connected".to_owned()];
+    stage.tell(UiMessage::Replicas(Some(UiReplicas { count: 3, problems })));
+    assert!(header(&mut stage).contains("3 replicas, store unavailable"), "{}", header(&mut stage));
+    stage.keys(&[KeyPress::Char('H'), KeyPress::Tab]);
+    let call = past(1, "mcp__files__read", CallEndReason::Succeeded, None);
+    stage.tell(UiMessage::History(vec![PastCall { replica: Some("b".to_owned()), ..call }]));
+    let screen = stage.screen(120, 24);
+    assert!(screen.contains(" at b") && screen.contains(", replica b, session s-1"), "{screen}");
 }

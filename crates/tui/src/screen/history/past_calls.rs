@@ -61,6 +61,8 @@ impl PastCallList {
 fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'static> {
     let (mark, word, style) = status_label(call, theme);
     let pointer = if chosen { Span::styled("▌", theme.accent()) } else { Span::raw(" ") };
+    let replica = call.replica.as_ref().map(|name| format!(" at {name}")).unwrap_or_default();
+    let caller = format!("{}{replica}", call.principal);
     // The marks, the clock, the status and the duration.
     let room = width.saturating_sub(2 + 9 + 11 + 12 + 2);
     // Eight letters of a server's name after `mcp__`, and the ellipsis.
@@ -74,7 +76,7 @@ fn row(call: &PastCall, width: usize, chosen: bool, theme: Theme) -> Line<'stati
         Span::styled(cell(word, 10), style),
         Span::raw(" "),
         Span::styled(cell(&format_duration(truncate_to_millis(call.duration)), 12), theme.dim()),
-        Span::styled(clip(&clean(&call.principal), room.saturating_sub(subject)).into_owned(), theme.dim()),
+        Span::styled(clip(&clean(&caller), room.saturating_sub(subject)).into_owned(), theme.dim()),
     ])
 }
 
@@ -97,7 +99,7 @@ fn truncate_to_millis(duration: Duration) -> Duration {
 fn detail_lines(call: &PastCall, columns: usize) -> Vec<String> {
     let source = call.source.as_ref().map(|source| format!(", server {}", clean(source))).unwrap_or_default();
     let mut lines = wrap(&format!("{} {}{source}", call.kind.as_str(), clean(&call.subject)), columns);
-    let ids = [("session", &call.session_id), ("user", &call.user_id)];
+    let ids = [("replica", &call.replica), ("session", &call.session_id), ("user", &call.user_id)];
     let ids = ids.into_iter().filter_map(|(word, id)| Some(format!(", {word} {}", clean(id.as_ref()?))));
     lines.push(format!("by {}{}", clean(&call.principal), ids.collect::<String>()));
     if let Some(error) = &call.error {
