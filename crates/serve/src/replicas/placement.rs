@@ -1,11 +1,11 @@
 //! Servers that run on exactly one replica (`placement = "one"`). That replica holds a lease and
 //! serves the calls of the others, which see the server as a source like any other. Where a server
-//! runs is decided in `keeper.rs`; `link.rs` is the side of a replica that does not run it, and
+//! runs is decided in `assignment.rs`; `link.rs` is the side of a replica that does not run it, and
 //! `peer_routes.rs` that of the one that does.
 
+mod assignment;
 mod foreign_call;
 mod frames;
-mod keeper;
 mod link;
 mod local_run;
 mod message;
@@ -32,7 +32,7 @@ use toolyard_hub::{
     TranscriptEntry, YardEvent,
 };
 
-use self::keeper::keep_placed;
+use self::assignment::assign_server;
 use self::link::{NotExecuted, ServerLink};
 use self::local_run::LocalRun;
 use self::peer::{PeerClient, PeerRequest};
@@ -77,7 +77,7 @@ pub struct StartedServer {
 #[derive(Debug)]
 pub struct PlacedServer {
     state: Arc<PlacedState>,
-    keeper: Mutex<Option<JoinHandle<()>>>,
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 struct PlacedState {
@@ -153,8 +153,8 @@ impl PlacedServers {
             hand_over: self.hand_over.clone(),
             stop: CancellationToken::new(),
         });
-        let keeper = tokio::spawn(keep_placed(Arc::clone(&state), turn));
-        let placed = Arc::new(PlacedServer { state, keeper: Mutex::new(Some(keeper)) });
+        let task = tokio::spawn(assign_server(Arc::clone(&state), turn));
+        let placed = Arc::new(PlacedServer { state, task: Mutex::new(Some(task)) });
         self.servers.lock().insert(name, Arc::downgrade(&placed));
         placed
     }
@@ -202,9 +202,9 @@ impl PlacedServer {
     /// otherwise. Calls in flight finish first, for a limited time.
     pub async fn stop(&self) {
         self.state.stop.cancel();
-        let keeper = self.keeper.lock().take();
-        if let Some(keeper) = keeper {
-            let _ = keeper.await;
+        let task = self.task.lock().take();
+        if let Some(task) = task {
+            let _ = task.await;
         }
     }
 
@@ -299,7 +299,7 @@ impl PlacedState {
     }
 
     fn watches_of(&self, replica: &ReplicaId) -> BTreeSet<String> {
-        self.watches.lock().of(replica)
+        self.watches.lock().uris_of(replica)
     }
 
     fn remember_offer(&self, offer: Option<Arc<SourceOffer>>, legacy_offer: Option<Arc<SourceOffer>>) {

@@ -23,7 +23,7 @@ impl WatchedResources {
         &self.local
     }
 
-    pub(super) fn of(&self, replica: &ReplicaId) -> BTreeSet<String> {
+    pub(super) fn uris_of(&self, replica: &ReplicaId) -> BTreeSet<String> {
         self.followers.get(replica).map(|followed| followed.uris.clone()).unwrap_or_default()
     }
 
@@ -84,7 +84,7 @@ mod tests {
         watches.replace(&ReplicaId::new("unknown"), uris(&["u"]));
         watches.remove("x");
         watches.remove_follower(&b, new);
-        assert_eq!((watches.all(), watches.of(&c)), (uris(&["w"]), uris(&["w"])));
+        assert_eq!((watches.all(), watches.uris_of(&c)), (uris(&["w"]), uris(&["w"])));
         assert!(watches.local().is_empty());
     }
 }

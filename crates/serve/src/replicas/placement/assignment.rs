@@ -32,7 +32,7 @@ enum RunEnd {
 
 /// Runs or follows the server until the source is stopped. `turn` prevents that the server starts
 /// with new settings before it has stopped with the old ones.
-pub(super) async fn keep_placed(server: Arc<PlacedState>, turn: Arc<Semaphore>) {
+pub(super) async fn assign_server(server: Arc<PlacedState>, turn: Arc<Semaphore>) {
     let Some(_turn) = server.stop.run_until_cancelled(turn.acquire_owned()).await else { return };
     let mut link: Option<Arc<ServerLink>> = None;
     let mut successor: Option<ReplicaId> = None;
