@@ -10,6 +10,7 @@ mod membership;
 mod settings;
 mod store;
 mod stream_log;
+mod tokens;
 
 pub use database::ClusterDatabase;
 
@@ -18,3 +19,7 @@ pub use limits::{LimitTask, RedisLimits};
 pub use membership::{Membership, ReplicaRecord, SESSION_LIFETIME};
 pub use settings::{ClusterSettings, StoreLossPolicy};
 pub use store::{InvalidStoreUrl, KEY_PREFIX, RedisStore};
+pub use tokens::{
+    IssuedTokens, KEEP_DAYS, MOST_TOKENS, RevokedToken, SaveOutcome, SavedToken, TokenDigest, TokenOrigin,
+    TokenTable, TokenWatch,
+};

@@ -33,7 +33,7 @@ fn ada() -> Principal {
 fn settings(connections: ConnectionLimits) -> ServeSettings {
     let bob = Principal::new("bob", Permissions::Only(Default::default()));
     let tokens = vec![BearerToken::new("secret", ada()), BearerToken::new("other", bob)];
-    let store = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
+    let store = BearerTokenStore::new(BearerCredentials { tokens, ..BearerCredentials::default() });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
         auth: ServeAuthSettings { auth: Auth::TokenStore(store), hosts: Vec::new(), origins: Vec::new() },
