@@ -19,6 +19,7 @@ mod parse;
 #[cfg(test)]
 mod reference;
 mod server_selection;
+mod token;
 mod ui;
 mod workbench;
 
@@ -31,6 +32,7 @@ pub(crate) use maintenance::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
 pub(crate) use openapi::{DiagnosticsFormat, OpenApiArgs};
 pub(crate) use parse::parse;
 pub(crate) use server_selection::{AdHocServerArgs, ServerSelectionArgs};
+pub(crate) use token::{ListTokensArgs, NewTokenArgs, RevokeTokenArgs, TokenCommand};
 pub(crate) use ui::UiArgs;
 pub(crate) use workbench::WorkbenchCommand;
 
@@ -82,7 +84,7 @@ pub(crate) enum CliCommand {
     Login(LoginArgs),
     /// Delete the stored credentials of a server.
     Logout(LogoutArgs),
-    /// Create tokens for clients.
+    /// Create, list and revoke tokens for clients.
     #[command(subcommand)]
     Token(TokenCommand),
     /// Run a Python script in a sandbox, where it can call every tool of the yard.
@@ -268,40 +270,6 @@ pub(crate) struct LogoutArgs {
     pub(crate) config: Vec<PathBuf>,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum TokenCommand {
-    /// Create a token and print it once, with the lines to add to toolyard.toml. Writes no file.
-    New(NewTokenArgs),
-}
-
-#[derive(Debug, Parser)]
-pub(crate) struct NewTokenArgs {
-    /// Name of the token's holder, used in the audit log and in metrics.
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-
-    /// Permission to grant. Can be repeated. `*` grants all permissions.
-    #[arg(long, value_name = "PERMISSION")]
-    pub(crate) permission: Vec<String>,
-
-    /// Glob of server names that the holder may use. Can be repeated. Default: all servers.
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) server: Vec<String>,
-
-    /// Glob of full tool names that the holder may use. Can be repeated. Default: all tools.
-    #[arg(long, value_name = "GLOB")]
-    pub(crate) tool: Vec<String>,
-
-    /// Lifetime, such as 30d, 12h or 2w, or time of expiry, such as 2027-01-31T12:00:00Z. Default:
-    /// the token does not expire.
-    #[arg(long, value_name = "TIME")]
-    pub(crate) expires: Option<String>,
-
-    /// Print everything as JSON.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// The language of a client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Language {
@@ -421,7 +389,7 @@ mod tests {
         command.build();
         insta::assert_snapshot!("help", command.render_long_help().to_string());
         for verb in command.get_subcommands_mut().filter(|verb| verb.get_name() != "help") {
-            show(verb);
+            show(verb, "help");
         }
     }
 
@@ -444,11 +412,11 @@ mod tests {
     }
 
     /// Keeps one snapshot per command, so that a new command does not change the others.
-    fn show(verb: &mut clap::Command) {
-        let name = format!("help_{}", verb.get_name());
-        insta::assert_snapshot!(name, verb.render_long_help().to_string());
+    fn show(verb: &mut clap::Command, above: &str) {
+        let name = format!("{above}_{}", verb.get_name());
+        insta::assert_snapshot!(name.as_str(), verb.render_long_help().to_string());
         for below in verb.get_subcommands_mut().filter(|below| below.get_name() != "help") {
-            show(below);
+            show(below, &name);
         }
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use toolyard_cluster::ClusterDatabase;
 use toolyard_config::{Config, ConfigChange, ConfigWatcher, ServerEntry, diff};
 use toolyard_hooks::HttpHooks;
 use toolyard_hub::{Permissions, Principal, Source, Yard, YardLimits, YardSettings};
 use toolyard_program::ProgramSource;
 use toolyard_serve::Identity;
 use toolyard_tester::{Tester, TesterServers, TesterSharing};
-use toolyard_upstream::UpstreamContext;
 
 use crate::cluster::ClusterSharing;
 use crate::configuration::ConfigInputs;
@@ -21,6 +21,7 @@ use crate::recording::{CallRecording, CallRecords};
 use crate::servers::{RunningServers, StartMode, tester_servers};
 use crate::signals::until_stopped;
 use crate::terminal::{print_error, print_note};
+use crate::upstream_setup::SharedUpstream;
 use crate::{demo, programs, upstream_setup};
 
 /// What a command needs in addition to the yard itself.
@@ -71,6 +72,8 @@ pub(crate) struct RunningYard {
     hooks: Arc<HttpHooks>,
     recording: CallRecording,
     sharing: Option<ClusterSharing>,
+    /// The database of logins and tokens.
+    pub(crate) database: Option<Arc<ClusterDatabase>>,
     /// The servers that the tester can connect to by name.
     tester_servers: TesterServers,
     followed: Option<FollowedConfig>,
@@ -87,18 +90,19 @@ struct FollowedConfig {
 impl RunningYard {
     /// Opens the audit log and the history and builds the yard. Starts no server.
     pub(crate) async fn assemble(config: &Config, options: AssemblyOptions) -> anyhow::Result<Self> {
-        let context = upstream_setup::build_context()?;
-        upstream_setup::apply_config(&context, config);
-        let recording = CallRecording::open(config, options.records, &context).await?;
-        Self::build(config, options, context, recording)
+        let shared = SharedUpstream::new(config)?;
+        upstream_setup::apply_config(&shared.context, config);
+        let recording = CallRecording::open(config, options.records, &shared.context).await?;
+        Self::build(config, options, shared, recording)
     }
 
     fn build(
         config: &Config,
         options: AssemblyOptions,
-        context: UpstreamContext,
+        shared: SharedUpstream,
         recording: CallRecording,
     ) -> anyhow::Result<Self> {
+        let SharedUpstream { context, database } = shared;
         let hooks = HttpHooks::new(context.tls.clone(), &config.hooks);
         let usual = config.limits();
         let call_time = options.call_time.unwrap_or_default().max(usual.call_time);
@@ -161,6 +165,7 @@ impl RunningYard {
             hooks,
             recording,
             sharing,
+            database,
             tester_servers,
             followed: None,
         })
@@ -226,6 +231,9 @@ impl RunningYard {
         self.servers.stop().await;
         if let Some(sharing) = &self.sharing {
             sharing.stop().await;
+        }
+        if let Some(database) = &self.database {
+            database.close().await;
         }
     }
 

@@ -3,8 +3,9 @@
 
 use std::io;
 
-use toolyard_history::{HistoryStoreError, PostgresError};
+use toolyard_history::HistoryStoreError;
 use toolyard_hub::{ErrorKind, HubError};
+use toolyard_postgres::PostgresError;
 use toolyard_remote::{RemoteError, strip_token};
 
 use crate::Exit;

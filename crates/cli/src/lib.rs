@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this crate is the user interface")]
 #![allow(clippy::disallowed_methods, reason = "only this crate reads the environment")]
 
+mod accepted_tokens;
 mod args;
 mod assembly;
 mod client_apps;
@@ -92,9 +93,9 @@ pub fn main() -> ExitCode {
         CliCommand::Ui(verb) => run_async(args.log.as_deref(), ui::run(verb)),
         CliCommand::Login(verb) => run_async(args.log.as_deref(), login::log_in(verb)),
         CliCommand::Logout(verb) => run_async(args.log.as_deref(), login::log_out(verb)),
-        CliCommand::Token(TokenCommand::New(verb)) => {
-            run_async(args.log.as_deref(), async { token::run(verb) })
-        }
+        CliCommand::Token(TokenCommand::New(verb)) => run_async(args.log.as_deref(), token::create(verb)),
+        CliCommand::Token(TokenCommand::List(verb)) => run_async(args.log.as_deref(), token::list(verb)),
+        CliCommand::Token(TokenCommand::Revoke(verb)) => run_async(args.log.as_deref(), token::revoke(verb)),
         CliCommand::Run(verb) => run_async(args.log.as_deref(), run::run(verb)),
         CliCommand::Watch(verb) => run_async(args.log.as_deref(), watch::run(verb)),
         CliCommand::Types(verb) => run_async(args.log.as_deref(), codegen::run(verb)),

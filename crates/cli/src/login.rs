@@ -5,18 +5,22 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use toolyard_config::ServerEntry;
+use toolyard_config::{Config, ServerEntry};
 use toolyard_upstream::{AuthError, LoginPrompt, LoginPrompter, ServerSettings, login, logout};
 
 use crate::args::{LoginArgs, LogoutArgs};
 use crate::configuration::load_or_report;
 use crate::terminal::{print_error, print_hint};
-use crate::{Exit, terminal, upstream_setup};
+use crate::upstream_setup::SharedUpstream;
+use crate::{Exit, terminal};
 
 pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
-    let Some(settings) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    let Some((config, settings)) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    let shared = SharedUpstream::new(&config)?;
     let person = terminal_prompter(if args.no_browser { Browser::Remote } else { Browser::Local });
-    match login(&settings, &upstream_setup::build_context()?, &person).await {
+    let done = login(&settings, &shared.context, &person).await;
+    shared.close().await;
+    match done {
         Ok(()) => terminal::print(&format!("logged in to {}\n", settings.name))?,
         Err(AuthError::NothingToDo(why)) => {
             terminal::print(&format!("{} needs no login: {why}\n", settings.name))?;
@@ -27,8 +31,11 @@ pub(crate) async fn log_in(args: LoginArgs) -> anyhow::Result<Exit> {
 }
 
 pub(crate) async fn log_out(args: LogoutArgs) -> anyhow::Result<Exit> {
-    let Some(settings) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
-    match logout(&settings, &upstream_setup::build_context()?).await {
+    let Some((config, settings)) = find_server(&args.config, &args.server) else { return Ok(Exit::Usage) };
+    let shared = SharedUpstream::new(&config)?;
+    let done = logout(&settings, &shared.context).await;
+    shared.close().await;
+    match done {
         Ok(true) => terminal::print(&format!("logged out of {}\n", settings.name))?,
         Ok(false) => terminal::print(&format!("no stored credentials for {}\n", settings.name))?,
         Err(error) => return Ok(report_failure("log out of", &settings, &error)),
@@ -45,12 +52,15 @@ fn report_failure(action: &str, settings: &ServerSettings, error: &AuthError) ->
     }
 }
 
-/// The settings of a server. Prints an error and returns `None` if it has none.
-fn find_server(files: &[PathBuf], name: &str) -> Option<Box<ServerSettings>> {
+/// The configuration and the settings of a server. Prints an error and returns `None` if it has none.
+fn find_server(files: &[PathBuf], name: &str) -> Option<(Config, Box<ServerSettings>)> {
     let config = load_or_report(files)?;
     let entry = config.servers().iter().find(|entry| entry.name().as_str() == name);
     match entry {
-        Some(ServerEntry::Ready(settings)) => Some(settings.clone()),
+        Some(ServerEntry::Ready(settings)) => {
+            let settings = settings.clone();
+            Some((config, settings))
+        }
         Some(ServerEntry::Document(_)) => {
             print_error(&format!("`{name}` is an OpenAPI document and has no login"));
             print_hint("set its credentials with `auth` in the configuration");

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use toolyard_config::{AuthMode, Config, TokenEntry};
+use toolyard_cluster::{ClusterDatabase, IssuedTokens};
+use toolyard_config::{AuthMode, Config};
 use toolyard_hub::{Source, Yard, YardScope};
+use toolyard_postgres::PostgresError;
 use toolyard_program::ProgramSource;
 use toolyard_serve::{
-    Auth, BearerCredentials, BearerToken, BearerTokenStore, BuiltinEndpoint, BuiltinEndpointName,
-    ControlSettings, JwksClient, McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
+    Auth, BearerToken, BearerTokenStore, BuiltinEndpoint, BuiltinEndpointName, ControlSettings, JwksClient,
+    McpSettings, ServeAuthSettings, ServeError, ServeSettings, bind,
 };
 
+use crate::accepted_tokens::AcceptedTokens;
 use crate::args::ServeArgs;
 use crate::assembly::{self, AssemblyOptions, RunningYard, TesterPlacement};
 use crate::cluster::ClusterMember;
@@ -28,15 +31,6 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let owner = assembly::owner(&config);
     let auth = args.auth.map(AuthMode::from).or(config.auth).unwrap_or(AuthMode::Token);
-    let entrance = match args.token.filter(|token| !token.is_empty()) {
-        _ if auth == AuthMode::None => StartupAuth::Open,
-        Some(token) => StartupAuth::Provided(token),
-        // A configuration with tokens or JWTs needs no generated token.
-        None if !config.access.is_empty() => StartupAuth::Configured,
-        None => StartupAuth::Generated(token::generate()?),
-    };
-    let own: Vec<BearerToken> =
-        entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
     let cluster =
         config.cluster.as_ref().map(|settings| ClusterMember::open(settings, &config)).transpose()?;
     let options = AssemblyOptions {
@@ -48,22 +42,39 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     };
     let mut running = RunningYard::assemble(&config, options).await?;
     let yard = Arc::clone(&running.yard);
+    // Without the revocations, nothing is served.
+    let issued = match load_tokens(running.database.as_deref()).await {
+        Ok(issued) => issued,
+        Err(error) => {
+            running.stop().await;
+            return Err(error.into());
+        }
+    };
+    let entrance = match args.token.filter(|token| !token.is_empty()) {
+        _ if auth == AuthMode::None => StartupAuth::Open,
+        Some(token) => StartupAuth::Provided(token),
+        // A yard with tokens or JWTs needs no generated token.
+        None if !config.access.is_empty() || !issued.saved.is_empty() => StartupAuth::Configured,
+        None => StartupAuth::Generated(token::generate()?),
+    };
+    let own: Vec<BearerToken> =
+        entrance.token().map(|token| BearerToken::new(token, owner.clone())).into_iter().collect();
     let tokens = BearerTokenStore::default();
     let jwks = JwksClient::new(running.servers.context.tls.clone());
+    let accepted = Arc::new(AcceptedTokens::new(tokens.clone(), Arc::clone(&yard), jwks, own));
+    accepted.set_issued(issued.clone());
+    accepted.set_config(&config);
     let admit = {
-        let (tokens, yard) = (tokens.clone(), Arc::clone(&yard));
+        let accepted = Arc::clone(&accepted);
         let membership = cluster.as_ref().map(|cluster| Arc::clone(&cluster.membership));
         move |config: &Config| {
             if let Some(membership) = &membership {
                 membership.set_config(config.digest.clone());
             }
-            tokens.replace(credentials(config, &own, &jwks));
-            if config.access.has_allow_lists() {
-                yard.mark_callers_restricted();
-            }
+            accepted.set_config(config);
         }
     };
-    admit(&config);
+    let database = running.database.clone();
     let auth = match auth {
         AuthMode::None => Auth::None(owner),
         AuthMode::Token => Auth::TokenStore(tokens),
@@ -124,9 +135,14 @@ pub(crate) async fn run(args: ServeArgs) -> anyhow::Result<Exit> {
     let stop = CancellationToken::new();
     let serving = async {
         let membership = cluster.map(ClusterMember::join);
+        let watch =
+            database.map(|database| database.watch_tokens(issued, move |issued| accepted.set_issued(issued)));
         bound.serve(stop.clone()).await;
         if let Some(placed) = placed {
             placed.stop().await;
+        }
+        if let Some(watch) = watch {
+            watch.stop().await;
         }
         if let Some(membership) = membership {
             membership.leave().await;
@@ -162,7 +178,7 @@ enum StartupAuth {
     /// With the operator's own token. It is never printed, because others can read the logs of
     /// services and CI jobs.
     Provided(String),
-    /// With the tokens or JWTs of the configuration.
+    /// With the tokens or JWTs of the configuration, or tokens in the database.
     Configured,
 }
 
@@ -176,14 +192,11 @@ impl StartupAuth {
     }
 }
 
-/// The accepted credentials: the owner's token and those of the configuration.
-fn credentials(config: &Config, own: &[BearerToken], jwks: &JwksClient) -> BearerCredentials {
-    let configured = config.access.tokens.iter().map(TokenEntry::to_bearer_token);
-    let jwt = config.access.jwt.as_ref();
-    BearerCredentials {
-        tokens: own.iter().cloned().chain(configured).collect(),
-        jwt: jwt.map(|jwt| Arc::new(jwt.to_issuer(|url| jwks.fetcher(url)))),
-    }
+/// Returns the tokens in the database, if there is one.
+async fn load_tokens(database: Option<&ClusterDatabase>) -> Result<IssuedTokens, PostgresError> {
+    let Some(database) = database else { return Ok(IssuedTokens::default()) };
+    database.ready().await?;
+    database.load_tokens().await
 }
 
 fn print_startup_banner(

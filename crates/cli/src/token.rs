@@ -1,4 +1,7 @@
-//! Random tokens, and `toolyard token new`.
+//! Random tokens, and the commands of `toolyard token`.
+
+mod issued;
+mod list;
 
 use std::time::{Duration, SystemTime};
 
@@ -7,12 +10,16 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use data_encoding::HEXLOWER;
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use toolyard_config::check_token_name;
+use toolyard_cluster::SavedToken;
+use toolyard_config::{check_token_name, parse_token};
 use toolyard_hub::Timestamp;
 
 use crate::args::NewTokenArgs;
 use crate::error::CommandError;
 use crate::{Exit, terminal};
+
+pub(crate) use self::issued::revoke;
+pub(crate) use self::list::list;
 
 /// Generates a token of 256 random bits. It does not start with a dash, which a command line would
 /// parse as an option.
@@ -25,14 +32,25 @@ pub(crate) fn generate() -> anyhow::Result<String> {
     }
 }
 
-/// Creates a token and prints it once, with the lines for the configuration. Writes no file.
-pub(crate) fn run(args: NewTokenArgs) -> anyhow::Result<Exit> {
+/// Creates a token and prints it once: after it was saved in the database, or with the lines for
+/// the configuration.
+pub(crate) async fn create(args: NewTokenArgs) -> anyhow::Result<Exit> {
     let secret = generate()?;
+    let files = args.config.clone();
     let made = match NewToken::new(args, &secret, SystemTime::now()) {
         Ok(made) => made,
         Err(error) => return Ok(error.report()),
     };
-    let text = if made.json { made.as_json(&secret) } else { made.as_text(&secret) };
+    if made.save
+        && let Err(error) = issued::save(&files, &made).await
+    {
+        return Ok(error.report());
+    }
+    let text = match (made.json, made.save) {
+        (true, _) => made.as_json(&secret),
+        (false, true) => made.as_saved_text(&secret),
+        (false, false) => made.as_text(&secret),
+    };
     terminal::print(&format!("{text}\n"))?;
     Ok(Exit::Success)
 }
@@ -44,7 +62,10 @@ struct NewToken {
     permissions: Vec<String>,
     servers: Vec<String>,
     tools: Vec<String>,
-    expires: Option<String>,
+    /// An inline table.
+    limits: Option<String>,
+    expires: Option<Timestamp>,
+    save: bool,
     json: bool,
 }
 
@@ -66,14 +87,35 @@ impl NewToken {
             let message = format!("expiry {:?} is in the past", args.expires.unwrap_or_default());
             return Err(CommandError::usage(message));
         }
-        Ok(Self {
+        let limits = args.limits.as_deref().map(inline_table).transpose()?;
+        let made = Self {
             name,
             sha256,
             permissions: args.permission,
             servers: args.server,
             tools: args.tool,
-            expires: expires.map(|time| time.to_string()),
+            limits,
+            expires,
+            save: args.save,
             json: args.json,
+        };
+        match parse_token(&made.lines()) {
+            Ok(_) => Ok(made),
+            Err(problem) => Err(CommandError::usage(format!("invalid token: {problem}"))),
+        }
+    }
+
+    /// The row of the database.
+    fn to_saved(&self) -> Result<SavedToken, CommandError> {
+        let settings = self.lines();
+        let entry = parse_token(&settings).map_err(CommandError::usage)?;
+        Ok(SavedToken {
+            name: entry.name,
+            digest: entry.digest,
+            settings,
+            created_at: SystemTime::now(),
+            // With the resolution of the lines.
+            expires_at: entry.expires.map(|time| time.0),
         })
     }
 
@@ -93,8 +135,17 @@ impl NewToken {
                 lines.push(format!("{key} = {}", list(items)));
             }
         }
-        lines.extend(self.expires.as_ref().map(|time| format!("expires = \"{time}\"")));
+        lines.extend(self.limits.as_ref().map(|limits| format!("limits = {limits}")));
+        lines.extend(self.expires.map(|time| format!("expires = \"{time}\"")));
         lines.join("\n")
+    }
+
+    fn as_saved_text(&self, secret: &str) -> String {
+        format!(
+            "Token (shown only once):\n\n  {secret}\n\nSaved as `{}`. Every replica accepts it within two seconds. To \
+             revoke it, run `toolyard token revoke`.",
+            self.name
+        )
     }
 
     fn as_text(&self, secret: &str) -> String {
@@ -107,10 +158,25 @@ impl NewToken {
             "name": self.name,
             "sha256": self.sha256,
             "permissions": self.permissions,
-            "expires": self.expires,
+            "expires": self.expires.map(|time| time.to_string()),
             "config": self.lines(),
+            "saved": self.save,
         })
         .to_string()
+    }
+}
+
+/// Parses a table such as `{ calls = 4 }` and writes it on one line.
+fn inline_table(text: &str) -> Result<String, CommandError> {
+    let invalid = |problem: &str| {
+        CommandError::usage(format!("invalid limits {text:?}: {problem}"))
+            .suggest("use a TOML table such as '{ calls = 4, call_seconds = 30.0 }'")
+    };
+    let parsed: toml::Table =
+        format!("limits = {text}").parse().map_err(|error: toml::de::Error| invalid(error.message()))?;
+    match (parsed.get("limits"), parsed.len()) {
+        (Some(table @ toml::Value::Table(_)), 1) => Ok(table.to_string()),
+        _ => Err(invalid("expected a table")),
     }
 }
 

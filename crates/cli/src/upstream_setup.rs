@@ -2,15 +2,44 @@
 //! credentials.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 use serde_json::json;
+use toolyard_cluster::ClusterDatabase;
 use toolyard_config::Config;
+use toolyard_hub::CredentialStorage;
 use toolyard_hub::json::to_raw;
 use toolyard_upstream::{
     AuthContext, CredentialStore, ProcessEnvironment, SupervisorCommand, UpstreamContext,
 };
+
+/// What the connections of a yard share, and the database that their logins are in.
+pub(crate) struct SharedUpstream {
+    pub(crate) context: UpstreamContext,
+    pub(crate) database: Option<Arc<ClusterDatabase>>,
+}
+
+impl SharedUpstream {
+    /// Connects to no database before a login is needed.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+        let context = build_context()?;
+        let cluster = config.cluster.as_ref();
+        let database = cluster.and_then(|cluster| ClusterDatabase::new(cluster, &context.tls));
+        let Some(database) = database.map(Arc::new) else { return Ok(Self { context, database: None }) };
+        let store = CredentialStore::new(Arc::clone(&database) as Arc<dyn CredentialStorage>);
+        let auth = AuthContext { store, ..context.auth };
+        Ok(Self { context: UpstreamContext { auth, ..context }, database: Some(database) })
+    }
+
+    /// Closes the connection to the database.
+    pub(crate) async fn close(&self) {
+        if let Some(database) = &self.database {
+            database.close().await;
+        }
+    }
+}
 
 pub(crate) fn build_context() -> anyhow::Result<UpstreamContext> {
     let keeper = SupervisorCommand {

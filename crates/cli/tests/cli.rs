@@ -29,6 +29,7 @@ mod cli {
     mod starting;
     mod stopping;
     mod tester;
+    mod tokens;
     mod waiting;
     mod watch;
 

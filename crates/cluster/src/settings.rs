@@ -1,5 +1,6 @@
 //! The settings of a yard with several replicas.
 
+use toolyard_postgres::PostgresSettings;
 use toolyard_seal::SealingKeys;
 
 /// The settings of a yard with several replicas, which are the same for all of them except for the
@@ -10,8 +11,8 @@ pub struct ClusterSettings {
     pub name: Option<String>,
     /// The URL of the Redis server.
     pub redis: String,
-    /// The connection string of the PostgreSQL server, if records are stored there.
-    pub postgres: Option<String>,
+    /// The database for what outlives a process, if there is one.
+    pub postgres: Option<PostgresSettings>,
     pub keys: SealingKeys,
     /// The base URL at which the other replicas reach this one. `None` uses the address that the
     /// yard listens on.

@@ -196,18 +196,26 @@ pub(super) fn build_tokens(keys: Vec<TokenKeys>, wrong: &mut Vec<SettingProblem>
         if let Some(Err(problem)) = &expires {
             wrong.push(SettingProblem::new(&place("expires"), format!("is not a valid time: {problem}")));
         }
-        let limits = keys.limits.unwrap_or_default();
-        wrong.extend(limits.validate(&place("limits")));
+        let bounds = scoped_limits(keys.limits, &place("limits"), wrong);
         entries.push(TokenEntry {
             name: keys.name,
             digest: digest.unwrap_or_default(),
             permissions: permissions(keys.permissions),
             allowed: AllowList { sources: keys.servers.map(globs), tools: keys.tools.map(globs) },
-            bounds: limits.scoped_limits(),
+            bounds,
             expires: expires.and_then(Result::ok),
         });
     }
     entries
+}
+
+/// Returns the limits of a caller, or none if they are invalid.
+fn scoped_limits(keys: Option<CallerKeys>, place: &[&str], wrong: &mut Vec<SettingProblem>) -> ScopedLimits {
+    let limits = keys.unwrap_or_default();
+    let problems = limits.validate(place);
+    let is_valid = problems.is_empty();
+    wrong.extend(problems);
+    if is_valid { limits.scoped_limits() } else { ScopedLimits::default() }
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {
@@ -275,8 +283,7 @@ pub(super) fn build_jwt(
         let why = "must be an http:// or https:// URL";
         wrong.push(SettingProblem::new(&["jwt", "resource"], why));
     }
-    let limits = keys.limits.unwrap_or_default();
-    wrong.extend(limits.validate(&["jwt", "limits"]));
+    let bounds = scoped_limits(keys.limits, &["jwt", "limits"], wrong);
     Some(JwtEntry {
         issuer: keys.issuer,
         audience: keys.audience.0,
@@ -284,7 +291,7 @@ pub(super) fn build_jwt(
         algorithms,
         claims: keys.claims,
         allowed: AllowList { sources: keys.servers.map(globs), tools: keys.tools.map(globs) },
-        bounds: limits.scoped_limits(),
+        bounds,
         resource: keys.resource,
     })
 }

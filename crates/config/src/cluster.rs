@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toolyard_cluster::{ClusterSettings, StoreLossPolicy};
-use toolyard_history::PostgresSettings;
+use toolyard_postgres::PostgresSettings;
 use toolyard_seal::SealingKeys;
 
 use super::expand::VariableExpander;
@@ -20,13 +20,16 @@ pub(super) struct ClusterKeys {
     /// Variables are expanded. Required.
     redis: String,
     /// Connection string of the PostgreSQL server that the replicas share, such as
-    /// "postgres://user@127.0.0.1/toolyard". With a table `[history]`, the history is stored there
-    /// instead of in a file, and so is the audit log of a table `[audit]` without a `file`. With
+    /// "postgres://user@127.0.0.1/toolyard". Logins to servers are stored there, encrypted with
+    /// `keys`, and so are tokens that `toolyard token` saves or revokes. With a table `[history]`,
+    /// the history is stored there instead of in a file, and so is the audit log of a table
+    /// `[audit]` without a `file`. A replica does not start without the database. With
     /// `sslmode=require`, the system must trust the certificate of the server; `disable` and
     /// `prefer`, the default, do not check it. Variables are expanded. Default: none.
     postgres: Option<String>,
-    /// Secrets of at least 32 bytes, from which the keys are derived that protect session IDs and
-    /// requests between replicas. The first one is used for new IDs, all of them are accepted. To
+    /// Secrets of at least 32 bytes, from which the keys are derived that protect session IDs,
+    /// requests between replicas and logins to servers. The first one is used for everything new,
+    /// all of them are accepted. To
     /// replace a key, put the new one second on every replica, then first, then remove the old one.
     /// Variables are expanded. Required.
     keys: Vec<String>,
@@ -56,13 +59,6 @@ impl ClusterKeys {
     pub(super) fn has_database(&self) -> bool {
         self.postgres.is_some()
     }
-}
-
-/// Returns the database that records are stored in, if there is one.
-pub(super) fn records_database(cluster: &ClusterSettings) -> Option<PostgresSettings> {
-    let replica = cluster.name.clone().or_else(|| cluster.advertise.clone());
-    // An invalid URL has been reported.
-    PostgresSettings::parse(cluster.postgres.as_deref()?, replica).ok()
 }
 
 /// Builds the cluster settings and appends invalid settings to `wrong`.
@@ -99,11 +95,17 @@ pub(super) fn build_cluster(
     check(redis.as_ref().is_none_or(is_redis), "redis", "must be a redis:// or rediss:// URL");
     let is_postgres = |url: &String| url.starts_with("postgres://") || url.starts_with("postgresql://");
     check(postgres.iter().flatten().all(is_postgres), "postgres", "must be a postgres:// URL");
-    for url in postgres.iter().flatten().filter(|url| is_postgres(url)) {
-        if let Err(error) = PostgresSettings::parse(url, None) {
-            check(false, "postgres", &error.to_string());
-        }
-    }
+    let replica = name.clone().flatten().or_else(|| advertise.clone().flatten());
+    let database = match postgres.iter().flatten().find(|url| is_postgres(url)) {
+        None => None,
+        Some(url) => match PostgresSettings::parse(url, replica) {
+            Ok(database) => Some(database),
+            Err(error) => {
+                check(false, "postgres", &error.to_string());
+                None
+            }
+        },
+    };
     check(
         advertise.iter().flatten().all(|url| is_http_url(url)),
         "advertise",
@@ -115,7 +117,8 @@ pub(super) fn build_cluster(
     Some(ClusterSettings {
         name: name.map_or(Some(None), |name| name.map(Some))?,
         redis: redis?,
-        postgres: postgres.map_or(Some(None), |url| url.map(Some))?,
+        // An invalid URL has been reported.
+        postgres: database,
         keys: sealing.ok()?,
         advertise: advertise.map_or(Some(None), |url| url.map(Some))?,
         on_store_loss: match keys.on_store_loss {

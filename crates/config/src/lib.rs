@@ -46,6 +46,7 @@ mod server;
 mod server_section;
 #[cfg(test)]
 mod tests;
+mod token_text;
 mod transport;
 mod tree;
 mod values;
@@ -67,6 +68,7 @@ pub use problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
 pub use programs::ProgramKeys;
 pub use risk::carries_credentials;
 pub use server::{BrokenServer, ServerEntry};
+pub use token_text::parse_token;
 pub use watch::{ConfigChange, ConfigWatcher};
 
 /// The effective configuration, merged from all files.

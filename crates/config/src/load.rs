@@ -322,7 +322,7 @@ impl<'a> ConfigLoader<'a> {
 
     /// Decides where records are stored, now that all files have been read.
     fn resolve_records(&mut self) -> (Option<AuditDestination>, Option<HistoryDestination>) {
-        let database = self.cluster.as_ref().and_then(cluster::records_database);
+        let database = self.cluster.as_ref().and_then(|cluster| cluster.postgres.clone());
         if self.has_database && database.is_none() {
             // What is wrong with the database has been reported.
             return (None, None);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use toolyard_history::{
     AuditArguments, AuditDestination, AuditFailurePolicy, AuditFlush, AuditSettings, HistoryDamagePolicy,
     HistoryDestination, HistoryStoreSettings, PostgresAuditSettings, PostgresHistorySettings,
-    PostgresSettings,
 };
 use toolyard_hub::Redaction;
+use toolyard_postgres::PostgresSettings;
 
 use super::environment::Environment;
 use super::limits::SettingProblem;

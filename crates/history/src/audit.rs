@@ -14,11 +14,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustls::ClientConfig;
 use toolyard_hub::{ErrorKind, FinishedCall, HubError};
+use toolyard_postgres::{PostgresError, PostgresSettings};
 
 use self::file::AuditFile;
 use self::writer::{AuditLineQueue, AuditWriteStatus, run_writer};
 use crate::audit_line::format_line;
-use crate::postgres::{PostgresAudit, PostgresError, PostgresSettings};
+use crate::postgres::PostgresAudit;
 
 /// Where the audit log is.
 #[derive(Debug, Clone)]

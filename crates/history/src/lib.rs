@@ -16,8 +16,6 @@ pub use audit::{
     PostgresAuditSettings,
 };
 pub use call_history::{CallHistory, HistoryDestination};
-pub use postgres::{
-    InvalidPostgresUrl, PostgresError, PostgresHistory, PostgresHistorySettings, PostgresSettings,
-};
+pub use postgres::{PostgresHistory, PostgresHistorySettings};
 pub use recorder::CallRecorder;
 pub use store::{HistoryDamagePolicy, HistoryStore, HistoryStoreError, HistoryStoreSettings};

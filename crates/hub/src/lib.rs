@@ -12,6 +12,7 @@ mod call_status;
 mod caller_channel;
 mod catalog;
 mod concurrency;
+mod credentials;
 mod deadline;
 mod definition_budget;
 mod error;
@@ -67,6 +68,7 @@ pub use caller_channel::{
     QuestionKind, RawAnswers, StreamPause,
 };
 pub use catalog::{Catalog, Lookup, NamedEntry, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+pub use credentials::{CredentialKey, CredentialLock, CredentialStorage, CredentialStorageError};
 pub use deadline::Deadline;
 pub use definition_budget::{
     DefinitionBudget, DefinitionBudgetError, DefinitionLimits, DefinitionReservation, LargeListPermit,

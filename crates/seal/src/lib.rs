@@ -1,8 +1,9 @@
-//! Sealed identifiers: what a client carries for the yard, such as a session ID or a
-//! `requestState`. They are encrypted and authenticated, so that a client can neither read nor
+//! Sealed texts: what a client carries for the yard, such as a session ID or a `requestState`, and
+//! what a database keeps for it. They are encrypted and authenticated, so that neither can read or
 //! change them, and every replica with the same keys can open them. What they contain belongs to
 //! the code that seals them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -11,13 +12,15 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
 use ring::hmac::{self, HMAC_SHA256};
 use toolyard_random::RandomError;
 
-/// A longer secret than this is not read. Identifiers travel in HTTP headers.
-const LONGEST: usize = 4_096;
+/// Longer identifiers than this are not read. They travel in HTTP headers.
+const LONGEST_IDENTIFIER: usize = 4_096;
+/// Longer records than this are not read.
+const LONGEST_RECORD: usize = 1 << 20;
 const SALT: usize = 16;
 /// The minimum length of a configured secret, in bytes.
 pub const SHORTEST_SECRET: usize = 32;
 
-/// What an identifier is for. One that was sealed for another purpose cannot be opened.
+/// What a text is for. One that was sealed for another purpose cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Session,
@@ -27,6 +30,8 @@ pub enum Purpose {
     ReplicaRequest,
     /// A request for the events of a replica, which only another replica may make.
     Feed,
+    /// A login to a server.
+    Login,
 }
 
 impl Purpose {
@@ -37,6 +42,16 @@ impl Purpose {
             Self::Forward => b"toolyard forward 1",
             Self::ReplicaRequest => b"toolyard replica request 1",
             Self::Feed => b"toolyard feed 1",
+            Self::Login => b"toolyard login 1",
+        }
+    }
+
+    fn longest(self) -> usize {
+        match self {
+            Self::Session | Self::RequestState | Self::Forward | Self::ReplicaRequest | Self::Feed => {
+                LONGEST_IDENTIFIER
+            }
+            Self::Login => LONGEST_RECORD,
         }
     }
 }
@@ -45,6 +60,21 @@ impl Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must have at least {SHORTEST_SECRET} bytes")]
 pub struct ShortSecret;
+
+/// The content of a sealed text.
+#[derive(PartialEq, Eq)]
+pub struct OpenedText {
+    pub content: Vec<u8>,
+    /// Whether the text should be sealed again, because its key is not the first one.
+    pub is_outdated: bool,
+}
+
+impl std::fmt::Debug for OpenedText {
+    /// The content is a secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenedText").field("is_outdated", &self.is_outdated).finish_non_exhaustive()
+    }
+}
 
 /// The keys of a yard. The first one seals; all of them open, so that keys can be replaced one
 /// replica at a time. Clones share the keys.
@@ -74,12 +104,18 @@ impl SealingKeys {
         tag.map(|tag| URL_SAFE_NO_PAD.encode(&tag.as_ref()[..9])).unwrap_or_default()
     }
 
-    /// Encrypts and authenticates the content. The text fits into an HTTP header.
+    /// Encrypts and authenticates the content. The text has only characters that an HTTP header can
+    /// contain.
     pub fn seal(&self, purpose: Purpose, content: &[u8]) -> Result<String, RandomError> {
+        self.seal_for(purpose, "", content)
+    }
+
+    /// Like [`Self::seal`], for one owner. The text cannot be opened as that of another owner.
+    pub fn seal_for(&self, purpose: Purpose, owner: &str, content: &[u8]) -> Result<String, RandomError> {
         let salt = toolyard_random::bytes::<SALT>()?;
         let key = self.0.first().and_then(|key| message_key(key, purpose, &salt)).ok_or(RandomError)?;
         let mut sealed = content.to_vec();
-        key.seal_in_place_append_tag(nonce(), Aad::from(purpose.label()), &mut sealed)
+        key.seal_in_place_append_tag(nonce(), Aad::from(context(purpose, owner)), &mut sealed)
             .map_err(|_| RandomError)?;
         Ok(URL_SAFE_NO_PAD.encode([salt.as_slice(), &sealed].concat()))
     }
@@ -87,17 +123,22 @@ impl SealingKeys {
     /// Returns the content, or `None` if the text was not sealed for this purpose with one of the
     /// keys.
     pub fn open(&self, purpose: Purpose, text: &str) -> Option<Vec<u8>> {
-        if text.len() > LONGEST {
+        self.open_for(purpose, "", text).map(|opened| opened.content)
+    }
+
+    /// Like [`Self::open`], for a text that was sealed for this owner.
+    pub fn open_for(&self, purpose: Purpose, owner: &str, text: &str) -> Option<OpenedText> {
+        if text.len() > purpose.longest() {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (salt, sealed) = bytes.split_at_checked(SALT)?;
-        self.0.iter().find_map(|key| {
+        self.0.iter().enumerate().find_map(|(at, key)| {
             let mut sealed = sealed.to_vec();
             let content = message_key(key, purpose, salt)?
-                .open_in_place(nonce(), Aad::from(purpose.label()), &mut sealed)
+                .open_in_place(nonce(), Aad::from(context(purpose, owner)), &mut sealed)
                 .ok()?;
-            Some(content.to_vec())
+            Some(OpenedText { content: content.to_vec(), is_outdated: at > 0 })
         })
     }
 }
@@ -107,6 +148,14 @@ impl SealingKeys {
 fn message_key(key: &hmac::Key, purpose: Purpose, salt: &[u8]) -> Option<LessSafeKey> {
     let derived = hmac::sign(key, &[purpose.label(), salt].concat());
     UnboundKey::new(&CHACHA20_POLY1305, derived.as_ref()).ok().map(LessSafeKey::new)
+}
+
+/// Returns what is authenticated together with the content.
+fn context(purpose: Purpose, owner: &str) -> Cow<'static, [u8]> {
+    match owner {
+        "" => Cow::Borrowed(purpose.label()),
+        owner => Cow::Owned([purpose.label(), owner.as_bytes()].concat()),
+    }
 }
 
 fn nonce() -> Nonce {
@@ -123,7 +172,7 @@ impl std::fmt::Debug for SealingKeys {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Purpose, SHORTEST_SECRET, SealingKeys, ShortSecret};
+    use super::{OpenedText, Purpose, SHORTEST_SECRET, SealingKeys, ShortSecret};
 
     const OLD: &str = "the old secret of this cluster, 0123456789";
     const NEW: &str = "the new secret of this cluster, 0123456789";
@@ -148,6 +197,28 @@ mod tests {
         assert_eq!(keys(&[NEW, OLD]).open(Purpose::Session, &before).unwrap(), b"before");
         assert_eq!(keys(&[OLD, NEW]).open(Purpose::Session, &after).unwrap(), b"after");
         assert_eq!(keys(&[NEW]).open(Purpose::Session, &before), None, "the old key is gone");
+    }
+
+    #[test]
+    fn only_its_owner_opens_a_text() {
+        let sealed = keys(&[OLD]).seal_for(Purpose::Login, "a http://a", b"token").unwrap();
+        let open = |keys: &SealingKeys, owner| keys.open_for(Purpose::Login, owner, &sealed);
+        let opened = |is_outdated| Some(OpenedText { content: b"token".to_vec(), is_outdated });
+        assert_eq!(open(&keys(&[OLD]), "a http://a"), opened(false));
+        assert_eq!(open(&keys(&[NEW, OLD]), "a http://a"), opened(true));
+        assert_eq!(open(&keys(&[OLD]), "b http://a"), None);
+        assert_eq!(open(&keys(&[OLD]), ""), None);
+        assert_eq!(keys(&[OLD]).open(Purpose::Session, &sealed), None);
+        assert!(!format!("{:?}", opened(true)).contains("116"), "the content is not shown");
+    }
+
+    #[test]
+    fn a_record_may_be_longer_than_an_identifier() {
+        let (keys, content) = (keys(&[OLD]), vec![b'x'; 100_000]);
+        let sealed = keys.seal(Purpose::Login, &content).unwrap();
+        assert_eq!(keys.open(Purpose::Login, &sealed).unwrap(), content);
+        let sealed = keys.seal(Purpose::Session, &content).unwrap();
+        assert_eq!(keys.open(Purpose::Session, &sealed), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use axum::middleware::Next;
 use axum::response::IntoResponse;
 use toolyard_hub::Principal;
 
+pub(crate) use self::recheck::RECHECK;
 use self::recheck::{RecheckedBody, StreamKind};
 use self::rejection::AuthRejection;
 use crate::connections::ConnectionState;
@@ -91,9 +92,10 @@ impl Authenticator {
         let ServeAuthSettings { auth, hosts, origins } = settings;
         let policy = match auth {
             Auth::None(principal) => AuthPolicy::Open(principal),
-            Auth::Tokens(tokens) => {
-                AuthPolicy::TokenStore(BearerTokenStore::new(BearerCredentials { tokens, jwt: None }))
-            }
+            Auth::Tokens(tokens) => AuthPolicy::TokenStore(BearerTokenStore::new(BearerCredentials {
+                tokens,
+                ..BearerCredentials::default()
+            })),
             Auth::TokenStore(store) => AuthPolicy::TokenStore(store),
         };
         Arc::new(Self { policy, hosts, origins, loopback })

@@ -26,13 +26,14 @@ const LONGEST: usize = 800;
 
 /// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
 /// for tests.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("random", &[]),
     ("seal", &["random"]),
     ("hub", &["random"]),
     ("wire", &["random"]),
-    ("history", &["hub"]),
-    ("cluster", &["hub", "random", "seal"]),
+    ("postgres", &[]),
+    ("history", &["hub", "postgres"]),
+    ("cluster", &["hub", "postgres", "random", "seal"]),
     ("hooks", &["hub"]),
     ("sdk", &["hub", "sdk-macros", "serve"]),
     ("sdk/macros", &[]),
@@ -45,13 +46,16 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("remote", &["hub", "upstream"]),
     (
         "config",
-        &["cluster", "hub", "history", "hooks", "seal", "serve", "upstream", "openapi", "program", "tester"],
+        &[
+            "cluster", "hub", "history", "hooks", "postgres", "seal", "serve", "upstream", "openapi",
+            "program", "tester",
+        ],
     ),
     (
         "cli",
         &[
-            "cluster", "config", "hub", "history", "hooks", "sdk", "seal", "serve", "upstream", "openapi",
-            "program", "tui", "tester", "random", "remote",
+            "cluster", "config", "hub", "history", "hooks", "postgres", "sdk", "seal", "serve", "upstream",
+            "openapi", "program", "tui", "tester", "random", "remote",
         ],
     ),
     (
@@ -61,8 +65,12 @@ const EDGES: [(&str, &[&str]); 19] = [
 ];
 
 /// Libraries that only some crates may use.
-const ROOMS: [(&str, &[&str]); 3] =
-    [("axum", &["serve", "wire"]), ("rmcp", &["upstream"]), ("ratatui", &["tui"])];
+const ROOMS: [(&str, &[&str]); 4] = [
+    ("axum", &["serve", "wire"]),
+    ("rmcp", &["upstream"]),
+    ("ratatui", &["tui"]),
+    ("tokio-postgres", &["postgres", "history", "cluster"]),
+];
 
 /// Crate dependencies follow `EDGES`, and each restricted library is used only where allowed.
 fn edges(files: &[File]) -> Vec<String> {

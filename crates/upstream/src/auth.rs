@@ -84,6 +84,8 @@ pub enum AuthError {
     Token(String),
     #[error("cannot access the stored credentials: {0}")]
     Store(String),
+    #[error("cannot read the stored login: {0}")]
+    UnreadableLogin(String),
     #[error("cannot connect: {0}")]
     Unreachable(String),
 }
@@ -103,7 +105,8 @@ impl AuthError {
             | Self::Key(_)
             | Self::Refused(_)
             | Self::InvalidRedirect
-            | Self::LoginTimedOut => true,
+            | Self::LoginTimedOut
+            | Self::UnreadableLogin(_) => true,
             Self::Discovery(_)
             | Self::Callback(_)
             | Self::Token(_)
@@ -119,6 +122,7 @@ impl AuthError {
             | Self::ScopeNeeded(_)
             | Self::LoginTimedOut
             | Self::InvalidRedirect
+            | Self::UnreadableLogin(_)
             | Self::Refused(_) => Some(format!("run `toolyard login {server}`")),
             Self::TokenRefused => Some("check the token and the headers in the configuration".to_owned()),
             Self::Discovery(_) => Some(

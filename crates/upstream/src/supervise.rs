@@ -243,13 +243,16 @@ async fn watch_connection(
 ) -> DisconnectReason {
     let mut ping = tokio::time::interval_at(Instant::now() + PING, PING);
     let subscription = keep_subscribed(inner, live);
-    tokio::pin!(subscription);
+    let logout = inner.authorizer.follow_store();
+    tokio::pin!(subscription, logout);
     loop {
         tokio::select! {
             reason = live.client.closed() => return DisconnectReason::Broken(reason),
             () = inner.session_lost.notified() => return DisconnectReason::SessionLost,
             command = commands.recv() => return DisconnectReason::Command(command.unwrap_or(Command::Stop)),
             () = &mut subscription => {}
+            // Without its token, the server asks for a login again.
+            () = &mut logout => return DisconnectReason::Command(Command::Reconnect),
             Some(uri) = notifications.updated_resources.recv() => inner.resource_updated(&uri),
             () = notifications.lists_changed.notified() => {
                 let refresh = refresh_offer(inner, live, &notifications);

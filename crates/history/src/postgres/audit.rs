@@ -10,11 +10,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolyard_hub::{CallStatus, ErrorKind, FinishedCall};
+use toolyard_postgres::{LinkPurpose, PostgresError, PostgresLink, PostgresSettings};
 
-use super::PostgresSettings;
-use super::connect::LinkPurpose;
-use super::error::PostgresError;
-use super::link::PostgresLink;
 use super::retention::{RetentionRule, keep_pruned};
 use super::row::{RowId, storable};
 use crate::audit::writer::{
@@ -169,7 +166,7 @@ async fn run_writer(queue: Arc<AuditRowQueue>, link: Arc<PostgresLink>) {
 }
 
 async fn write(link: &PostgresLink, rows: &[AuditRow], patience: Duration) -> Result<(), PostgresError> {
-    let replica = link.connector().settings.replica.as_deref();
+    let replica = link.connector().replica();
     for rows in rows.chunks(MOST_AT_ONCE) {
         let ids: Vec<RowId> = rows.iter().map(|row| row.id).collect();
         let times: Vec<SystemTime> = rows.iter().map(|row| row.at).collect();

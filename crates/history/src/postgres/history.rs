@@ -16,11 +16,8 @@ use toolyard_hub::{
     BoxFuture, CallStatus, ErrorKind, ExecutionId, FinishedCall, History, HistoryError, HistoryQuery,
     PastCall,
 };
+use toolyard_postgres::{LinkPurpose, PostgresError, PostgresLink, PostgresSettings};
 
-use super::PostgresSettings;
-use super::connect::LinkPurpose;
-use super::error::PostgresError;
-use super::link::PostgresLink;
 use super::query;
 use super::retention::{RetentionRule, keep_pruned};
 use super::row::{RowId, storable};
@@ -308,7 +305,7 @@ impl HistoryRows {
             &self.statuses as _,
             &self.error_kinds as _,
             &self.errors as _,
-            &link.connector().settings.replica as _,
+            &link.connector().replica() as _,
         ];
         link.insert(&params, patience).await
     }

@@ -7,8 +7,7 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, Error};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::{Connector, LinkPurpose, drive};
-use super::error::PostgresError;
+use toolyard_postgres::{LinkPurpose, PostgresConnector, PostgresError, drive};
 
 /// When the first deletion begins. Short commands leave it to others.
 const FIRST: Duration = Duration::from_secs(3);
@@ -90,7 +89,11 @@ impl RetentionTable {
 }
 
 /// Deletes rows from time to time, until `stop`.
-pub(super) async fn keep_pruned(connector: Connector, retention: RetentionRule, stop: CancellationToken) {
+pub(super) async fn keep_pruned(
+    connector: PostgresConnector,
+    retention: RetentionRule,
+    stop: CancellationToken,
+) {
     if retention.keeps_all() {
         return;
     }
@@ -115,7 +118,7 @@ pub(super) async fn keep_pruned(connector: Connector, retention: RetentionRule, 
 
 /// Deletes what need not be kept, unless another replica is doing so. The end of the connection
 /// releases the lock.
-async fn prune(connector: &Connector, retention: &RetentionRule) -> Result<(), PostgresError> {
+async fn prune(connector: &PostgresConnector, retention: &RetentionRule) -> Result<(), PostgresError> {
     let (client, mut driver) = connector.connect(LinkPurpose::Retention).await?;
     let done = drive(&mut driver, delete(&client, retention)).await;
     done.map_err(|error| PostgresError::statement(connector.database(), &error))

@@ -57,6 +57,7 @@ static AUTHENTICATORS: LazyLock<[Arc<Authenticator>; 2]> = LazyLock::new(|| {
         let keys = BearerCredentials {
             tokens: vec![BearerToken::new(TOKEN, principal)],
             jwt: Some(Arc::clone(&JWT)),
+            ..BearerCredentials::default()
         };
         let settings = ServeAuthSettings {
             auth: Auth::TokenStore(BearerTokenStore::new(keys)),

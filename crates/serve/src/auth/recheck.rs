@@ -15,7 +15,7 @@ use super::credentials::ConnectionCredentials;
 use super::rejection::RejectionReason;
 
 /// Interval between two checks of a token.
-pub(crate) const RECHECK: Duration = Duration::from_secs(2);
+pub(crate) const RECHECK: Duration = Duration::from_secs(1);
 
 /// The purpose of a stream, which determines the effect of changed permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,10 @@ mod tests {
     }
 
     fn keys(principal: Principal) -> BearerCredentials {
-        BearerCredentials { tokens: vec![BearerToken::new("secret", principal)], jwt: None }
+        BearerCredentials {
+            tokens: vec![BearerToken::new("secret", principal)],
+            ..BearerCredentials::default()
+        }
     }
 
     /// Returns an endless stream and the token store that authenticates its reader.
@@ -163,7 +166,7 @@ mod tests {
         body.frame().await.unwrap().unwrap();
         let expired =
             BearerToken::new("secret", holding(&["read"])).with_expiry(toolyard_hub::Timestamp::now());
-        store.replace(BearerCredentials { tokens: vec![expired], jwt: None });
+        store.replace(BearerCredentials { tokens: vec![expired], ..BearerCredentials::default() });
         assert!(body.frame().await.is_none());
     }
 

@@ -16,6 +16,7 @@ pub(crate) enum RejectionReason {
     TokenMissing,
     TokenUnknown,
     TokenExpired,
+    TokenRevoked,
     JwtMalformed,
     JwtUnsigned,
     JwtAlgorithm,
@@ -34,12 +35,13 @@ pub(crate) enum RejectionReason {
 
 impl RejectionReason {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Host,
         Self::Origin,
         Self::TokenMissing,
         Self::TokenUnknown,
         Self::TokenExpired,
+        Self::TokenRevoked,
         Self::JwtMalformed,
         Self::JwtUnsigned,
         Self::JwtAlgorithm,
@@ -73,6 +75,7 @@ impl RejectionReason {
             Self::TokenMissing => ("token_missing", "a bearer token is required"),
             Self::TokenUnknown => ("token_unknown", "the bearer token is unknown"),
             Self::TokenExpired => ("token_expired", "the bearer token has expired"),
+            Self::TokenRevoked => ("token_revoked", "the bearer token was revoked"),
             Self::JwtMalformed => ("jwt_malformed", "the bearer token is not a well-formed JWT"),
             Self::JwtUnsigned => ("jwt_unsigned", "the JWT is not signed"),
             Self::JwtAlgorithm => ("jwt_algorithm", "the signature algorithm of the JWT is not allowed"),

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response};
 use axum::response::IntoResponse;
+use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use toolyard_hub::{Permissions, Principal, Timestamp};
 
@@ -147,15 +148,31 @@ async fn a_host_that_other_readers_would_take_for_another_is_turned_away() {
 async fn tokens_removed_from_the_store_are_rejected() {
     let store = BearerTokenStore::new(BearerCredentials {
         tokens: vec![BearerToken::new("first", ada())],
-        jwt: None,
+        ..BearerCredentials::default()
     });
     assert_eq!(store.authenticate("first").await, Ok(ada()));
-    store.clone().replace(BearerCredentials { tokens: vec![BearerToken::new("second", ada())], jwt: None });
+    store.clone().replace(BearerCredentials {
+        tokens: vec![BearerToken::new("second", ada())],
+        ..BearerCredentials::default()
+    });
     assert_eq!(store.authenticate("first").await, Err(RejectionReason::TokenUnknown));
     assert_eq!(store.authenticate("second").await, Ok(ada()));
     let expired = BearerToken::new("third", ada()).with_expiry(Timestamp::now());
-    store.replace(BearerCredentials { tokens: vec![expired], jwt: None });
+    store.replace(BearerCredentials { tokens: vec![expired], ..BearerCredentials::default() });
     assert_eq!(store.authenticate("third").await, Err(RejectionReason::TokenExpired));
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_rejected_although_it_is_listed() {
+    let revoked = Sha256::digest(b"first").into();
+    let store = BearerTokenStore::new(BearerCredentials {
+        tokens: ["first", "second"].map(|secret| BearerToken::new(secret, ada())).into(),
+        revoked: [revoked].into(),
+        ..BearerCredentials::default()
+    });
+    assert_eq!(store.authenticate("first").await, Err(RejectionReason::TokenRevoked));
+    assert_eq!(store.authenticate("second").await, Ok(ada()));
+    assert_eq!(store.authenticate("third").await, Err(RejectionReason::TokenUnknown));
 }
 
 async fn body(response: Response<Body>) -> String {

@@ -1,6 +1,7 @@
 //! The accepted credentials: digests of bearer tokens, and optionally a JWT issuer. They can be
 //! replaced while the server runs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -53,6 +54,8 @@ pub struct BearerTokenStore {
 #[derive(Debug, Clone, Default)]
 pub struct BearerCredentials {
     pub tokens: Vec<BearerToken>,
+    /// SHA-256 digests of tokens that are rejected, wherever they are listed.
+    pub revoked: HashSet<[u8; 32]>,
     /// An issuer whose JWTs are accepted in addition to the tokens.
     pub jwt: Option<Arc<JwtIssuer>>,
 }
@@ -80,6 +83,9 @@ impl BearerTokenStore {
         let matching = keys.tokens.iter().fold(None, |matching, token| {
             if bool::from(token.digest.ct_eq(&digest)) { Some(token) } else { matching }
         });
+        if keys.revoked.contains(&digest) {
+            return Err(RejectionReason::TokenRevoked);
+        }
         match (matching, &keys.jwt) {
             (Some(token), _) if token.expires.is_some_and(Timestamp::is_past) => {
                 Err(RejectionReason::TokenExpired)

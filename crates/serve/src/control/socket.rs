@@ -24,14 +24,12 @@ use super::outbox::CloseReason;
 use super::request::{ControlEnvelope, ControlRequest, ControlRequestId, HelloParams};
 use super::subscription::{Backlog, Subscription};
 use super::{ControlFront, PendingSocket, SocketPermit};
-use crate::auth::{ConnectionCredentials, RejectionReason};
+use crate::auth::{ConnectionCredentials, RECHECK, RejectionReason};
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
 /// Time limit for a client to authenticate.
 const HELLO: Duration = Duration::from_secs(10);
-/// Interval between two checks of the token.
-const RECHECK: Duration = Duration::from_secs(2);
 /// Interval between two pings.
 const PING: Duration = Duration::from_secs(20);
 /// A client that has sent nothing for this long is considered disconnected.

@@ -36,7 +36,7 @@ fn settings(connections: ConnectionLimits) -> ServeSettings {
     let eve = Principal::new("eve", Permissions::Only([OBSERVE.to_owned()].into()));
     let tokens = [("secret", ada()), ("other", bob), ("observer", eve)];
     let tokens = tokens.map(|(token, principal)| BearerToken::new(token, principal)).into();
-    let store = BearerTokenStore::new(BearerCredentials { tokens, jwt: None });
+    let store = BearerTokenStore::new(BearerCredentials { tokens, ..BearerCredentials::default() });
     ServeSettings {
         listen: ([127, 0, 0, 1], 0).into(),
         auth: ServeAuthSettings { auth: Auth::TokenStore(store), hosts: Vec::new(), origins: Vec::new() },

@@ -213,7 +213,8 @@ impl Fixture {
         // Another test in this process may have installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let log = tokio::sync::broadcast::channel(64).0;
-        let store = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
+        let store =
+            BearerTokenStore::new(BearerCredentials { tokens: tokens(), ..BearerCredentials::default() });
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),
             auth: ServeAuthSettings { auth: Auth::TokenStore(store), hosts: Vec::new(), origins: Vec::new() },

@@ -43,7 +43,8 @@ impl House {
         let yard = Yard::new(toolyard_hub::YardSettings { limits, ..toolyard_hub::YardSettings::default() });
         yard.add(probe::source());
         yard.add(extra());
-        let keyring = BearerTokenStore::new(BearerCredentials { tokens: tokens(), jwt: None });
+        let keyring =
+            BearerTokenStore::new(BearerCredentials { tokens: tokens(), ..BearerCredentials::default() });
         let log = tokio::sync::broadcast::channel(64).0;
         let settings = ServeSettings {
             listen: ([127, 0, 0, 1], 0).into(),

@@ -93,14 +93,19 @@ async fn a_request_that_wants_no_socket_is_told_what_this_is() {
 #[tokio::test]
 async fn a_token_that_expires_ends_the_socket_and_its_calls() {
     let house = House::new().await;
-    house.keyring.replace(BearerCredentials { tokens: tokens_expiring(Duration::from_secs(2)), jwt: None });
+    house.keyring.replace(BearerCredentials {
+        tokens: tokens_expiring(Duration::from_secs(2)),
+        ..BearerCredentials::default()
+    });
     let (mut ada, mut owner) = (house.ada().await, house.owner().await);
     owner.request("subscribe", json!({"events": ["call_ended"]})).await.unwrap();
     ada.send("mcp_call", json!({"tool": "slow", "arguments": {"ms": 60_000}})).await;
     assert_eq!(ada.wait_closed().await, 4401);
     assert_eq!(owner.event("call_ended").await["call"]["status"], "cancelled");
     // The same applies to a token that is removed from the configuration.
-    house.keyring.replace(BearerCredentials { tokens: tokens().split_off(1), jwt: None });
+    house
+        .keyring
+        .replace(BearerCredentials { tokens: tokens().split_off(1), ..BearerCredentials::default() });
     assert_eq!(owner.wait_closed().await, 4401);
 }
 
@@ -110,7 +115,7 @@ async fn a_socket_outlives_a_token_where_another_one_comes_in_time() {
     let mut tokens = tokens_expiring(Duration::from_secs(2));
     let ada = toolyard_hub::Principal::new("ada", toolyard_hub::Permissions::Only(Default::default()));
     tokens.push(toolyard_serve::BearerToken::new("ada's next token", ada));
-    house.keyring.replace(BearerCredentials { tokens, jwt: None });
+    house.keyring.replace(BearerCredentials { tokens, ..BearerCredentials::default() });
     let mut ada = house.ada().await;
     let hello = ada.send("hello", json!({"token": "ada's next token"})).await;
     assert_eq!(ada.response(hello).await["type"], "welcome");
@@ -131,7 +136,7 @@ async fn permissions_that_change_hold_for_sockets_that_are_open() {
     let mut tokens = tokens();
     let more = toolyard_hub::Permissions::Only(["observe".to_owned()].into());
     tokens[1] = toolyard_serve::BearerToken::new(ADA, toolyard_hub::Principal::new("ada", more));
-    house.keyring.replace(BearerCredentials { tokens, jwt: None });
+    house.keyring.replace(BearerCredentials { tokens, ..BearerCredentials::default() });
     within_timeout("the new permission", async {
         while ada.request("mcp_stderr", json!({"server_name": "probe"})).await.is_err() {
             tokio::time::sleep(Duration::from_millis(100)).await;

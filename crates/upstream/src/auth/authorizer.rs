@@ -9,7 +9,7 @@ use http::HeaderValue;
 use reqwest::Url;
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
-use toolyard_hub::{AuthStatus, SourceName};
+use toolyard_hub::{AuthStatus, CredentialKey, CredentialLock, SourceName};
 use toolyard_wire::Authorization;
 
 use super::client_credentials;
@@ -18,7 +18,7 @@ use super::login::{LoginFlow, LoginPrompter};
 use super::method::AuthMethod;
 use super::record::{CredentialRecord, OAuthToken, merge_scopes, now};
 use super::refresh::{RefreshOutcome, refresh};
-use super::store::{CredentialKey, CredentialLock, CredentialStore};
+use super::store::CredentialStore;
 use super::{AuthContext, AuthError, Challenge};
 use crate::settings::{OAuthSettings, ServerSettings};
 
@@ -165,7 +165,10 @@ impl Authorizer {
             self.reject_repeated_scopes(&state.record, wants_scope, &demanded)?;
             return self.obtain_client_token(&mut state, (resource, oauth), Some(challenge)).await;
         }
-        let stored = self.shared.store.load(key).await?;
+        let stored = match &self.shared.login_prompter {
+            Some(_) => self.shared.store.load_for_login(key).await?,
+            None => self.shared.store.load(key).await?,
+        };
         if stored.token.is_some() && stored.token != state.record.token && !self.is_stale(&state, &stored) {
             self.set_record(&mut state, stored);
             return Ok(());
@@ -232,7 +235,7 @@ impl Authorizer {
         if oauth.client_credentials {
             return Err(AuthError::NothingToDo("the server is used with client credentials"));
         }
-        let mut record = self.shared.store.load(key).await?;
+        let mut record = self.shared.store.load_for_login(key).await?;
         match challenge {
             Some(challenge) => record.challenge.clone_from(&challenge.text),
             None if !record.missing.is_empty() || *oauth != OAuthSettings::default() => {}
@@ -255,7 +258,7 @@ impl Authorizer {
             AuthMethod::None | AuthMethod::InvalidUrl => Ok(AuthStatus::Unsupported),
             AuthMethod::Static(_) => Ok(AuthStatus::BearerToken),
             AuthMethod::OAuth { oauth, .. } if oauth.client_credentials => Ok(AuthStatus::OAuth),
-            AuthMethod::OAuth { key, .. } => match self.shared.store.load(key).await?.token {
+            AuthMethod::OAuth { key, .. } => match self.shared.store.load_for_login(key).await?.token {
                 Some(_) => Ok(AuthStatus::OAuth),
                 None => Ok(AuthStatus::NotLoggedIn),
             },
@@ -310,7 +313,7 @@ impl Authorizer {
         let record = login.run(prompter).await?;
         // The lock keeps a renewal of the previous login from overwriting this one.
         let _lock = self.shared.store.lock(key).await?;
-        self.shared.store.save(key, record.clone()).await?;
+        self.shared.store.save(key, &record).await?;
         self.set_record(state, record);
         Ok(())
     }
@@ -336,7 +339,7 @@ impl Authorizer {
         let renewal = Renewal { lock, store: self.shared.store.clone(), key: key.clone() };
         let renewing = self.renewals.spawn(renewal.run(resource.clone(), record));
         let renewed = renewing.await.map_err(|error| AuthError::Token(error.to_string()))??;
-        let Some((record, saved)) = renewed else { return Ok(false) };
+        let Some((record, saved)) = renewed else { return self.adopt_stored(state, key).await };
         self.set_record(state, record);
         state.refreshed = Some(self.token_generation());
         if let Err(error) = saved {
@@ -344,6 +347,56 @@ impl Authorizer {
             tracing::warn!(server = %self.server, %error, "cannot save the new token; it is lost when this process ends");
         }
         Ok(true)
+    }
+
+    /// Uses the stored token if another process has replaced the one that this process has. Returns
+    /// whether there is such a token.
+    async fn adopt_stored(&self, state: &mut State, key: &CredentialKey) -> Result<bool, AuthError> {
+        let stored = self.shared.store.load(key).await?;
+        if stored.token.is_none() || stored.token == state.record.token || self.is_stale(state, &stored) {
+            return Ok(false);
+        }
+        self.set_record(state, stored);
+        Ok(true)
+    }
+
+    /// Follows changes that other processes make to the stored credentials: a new token is used, and
+    /// one that could not be saved is saved. Completes when a user has logged out.
+    pub(crate) async fn follow_store(&self) {
+        let AuthMethod::OAuth { key, oauth: OAuthSettings { client_credentials: false, .. }, .. } =
+            &self.method
+        else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let mut state = self.state.lock().await;
+            if state.record.token.is_none() {
+                continue;
+            }
+            // Storage that is away or unreadable changes nothing.
+            let Ok(stored) = self.shared.store.load(key).await else { continue };
+            if self.is_stale(&state, &stored) {
+                self.save_again(&mut state, key).await;
+            } else if stored.token != state.record.token {
+                let logged_out = stored.token.is_none();
+                self.set_record(&mut state, stored);
+                if logged_out {
+                    tracing::info!(server = %self.server, "another process has logged out");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Saves a token that could not be saved when it was obtained.
+    async fn save_again(&self, state: &mut State, key: &CredentialKey) {
+        let Ok(_lock) = self.shared.store.lock(key).await else { return };
+        let Ok(stored) = self.shared.store.load(key).await else { return };
+        if self.is_stale(state, &stored) && self.shared.store.save(key, &state.record).await.is_ok() {
+            state.superseded = None;
+            tracing::info!(server = %self.server, "saved the new token");
+        }
     }
 
     /// Returns whether the stored record is older than the one in memory, because saving failed.
@@ -420,7 +473,7 @@ impl Renewal {
         })?;
         let RefreshOutcome::Renewed(token) = refreshed? else { return Ok(None) };
         let record = CredentialRecord { token: Some(token), ..previous };
-        let saved = self.store.save(&self.key, record.clone()).await;
+        let saved = self.store.save(&self.key, &record).await;
         drop(self.lock);
         Ok(Some((record, saved)))
     }

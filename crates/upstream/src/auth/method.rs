@@ -1,9 +1,8 @@
 //! The authentication method for one server, derived from its settings.
 
 use reqwest::Url;
-use toolyard_hub::Secret;
+use toolyard_hub::{CredentialKey, Secret};
 
-use super::store::CredentialKey;
 use crate::settings::{OAuthSettings, ServerAuthSettings, ServerSettings, TransportSettings};
 
 #[derive(Debug)]

@@ -319,3 +319,75 @@ async fn a_new_token_is_used_even_if_it_cannot_be_saved() {
     let state = authority.state.lock();
     assert_eq!((state.count("reused"), state.count("refresh_token")), (0, 1));
 }
+
+/// Waits until the upstream has this state.
+async fn reach(upstream: &Upstream, state: SourceState) -> SourceStatus {
+    for _ in 0..2_000 {
+        let status = upstream.status();
+        if status.state == state {
+            return status;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("the server does not become `{state:?}` but is {:?}", upstream.status());
+}
+
+#[tokio::test]
+async fn a_logout_by_another_process_disconnects_a_running_yard() {
+    let (authority, directory) = (Authority::start().await, scratch("logout"));
+    let other = common(&store_in(&directory), None);
+    login(&settings(&authority), &other, &consenting_user()).await.unwrap();
+    let upstream = Upstream::start(settings(&authority), common(&store_in(&directory), None));
+    reach(&upstream, SourceState::Ready).await;
+    assert!(logout(&settings(&authority), &other).await.unwrap());
+    let status = reach(&upstream, SourceState::NeedsAuthorization).await;
+    assert_eq!(status.reason.as_deref(), Some("login required; run `toolyard login files`"));
+    login(&settings(&authority), &other, &consenting_user()).await.unwrap();
+    reach(&upstream, SourceState::Ready).await;
+    call(&upstream, "read").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_new_token_that_could_not_be_saved_is_saved_later() {
+    let (authority, directory) = (Authority::start().await, scratch("saved-later"));
+    let file = directory.join("credentials.json");
+    login(&settings(&authority), &common(&store_in(&directory), None), &consenting_user()).await.unwrap();
+    let upstream = Upstream::start(settings(&authority), common(&store_in(&directory), None));
+    reach(&upstream, SourceState::Ready).await;
+    authority.state.lock().rotates = true;
+    let obstacle = directory.join(format!("credentials.{}.new", std::process::id()));
+    std::fs::create_dir(&obstacle).unwrap();
+    authority.revoke();
+    call(&upstream, "read").await.unwrap();
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("token-2"));
+    std::fs::remove_dir(&obstacle).unwrap();
+    for _ in 0..1_000 {
+        if std::fs::read_to_string(&file).unwrap().contains("token-2") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // Another process can renew the login, which requires the new refresh token.
+    authority.revoke();
+    let other = Upstream::start(settings(&authority), common(&store_in(&directory), None));
+    reach(&other, SourceState::Ready).await;
+    assert_eq!(authority.state.lock().count("reused"), 0);
+}
+
+#[tokio::test]
+async fn a_login_that_cannot_be_read_is_requested_again_and_not_overwritten() {
+    let (authority, directory) = (Authority::start().await, scratch("unreadable"));
+    let file = directory.join("credentials.json");
+    std::fs::create_dir_all(&directory).unwrap();
+    let broken = json!({"servers": {format!("files {}/mcp", authority.url): {"token": 7}}}).to_string();
+    std::fs::write(&file, &broken).unwrap();
+    let upstream = Upstream::start(settings(&authority), common(&store_in(&directory), None));
+    let status = reach(&upstream, SourceState::NeedsAuthorization).await;
+    let reason = status.reason.unwrap();
+    assert!(reason.starts_with("cannot read the stored login: invalid record: "), "{reason}");
+    assert!(reason.ends_with("run `toolyard login files`"), "{reason}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), broken);
+    let other = common(&store_in(&directory), None);
+    login(&settings(&authority), &other, &consenting_user()).await.unwrap();
+    reach(&upstream, SourceState::Ready).await;
+}

@@ -5,20 +5,21 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Error, GenericClient};
 
-use super::error::PostgresError;
+use crate::error::PostgresError;
 
 /// Where the tables are.
-pub(super) const SCHEMA: &str = "toolyard";
+pub(crate) const SCHEMA: &str = "toolyard";
 
 /// The lock that a replica holds while it migrates: `TYSCHEMA`.
 const MIGRATION_LOCK: i64 = 0x5459_5343_4845_4d41;
 /// How long a migration may take, including the wait for the migration of another replica.
-pub(super) const MIGRATION_TIME: Duration = Duration::from_secs(120);
+pub(crate) const MIGRATION_TIME: Duration = Duration::from_secs(120);
 
 /// The migrations, starting with the creation of version 1. Existing ones must not be changed.
 /// Replicas of the previous version keep running while the first one of the next version migrates,
 /// so a migration must not remove or rename anything that they write.
-pub(super) const MIGRATIONS: [&str; 1] = ["
+pub(crate) const MIGRATIONS: [&str; 2] = [
+    "
     CREATE TABLE toolyard.audit (
         id uuid PRIMARY KEY,
         at timestamptz NOT NULL,
@@ -49,7 +50,35 @@ pub(super) const MIGRATIONS: [&str; 1] = ["
     );
     CREATE INDEX calls_by_time ON toolyard.calls (at, id);
     CREATE INDEX calls_by_principal ON toolyard.calls (principal, at, id);
-"];
+",
+    "
+    CREATE TABLE toolyard.logins (
+        id bytea PRIMARY KEY,
+        server text NOT NULL,
+        sealed text NOT NULL,
+        changed_at timestamptz NOT NULL DEFAULT now(),
+        replica text
+    );
+    CREATE TABLE toolyard.tokens (
+        name text PRIMARY KEY,
+        digest bytea NOT NULL UNIQUE,
+        settings text NOT NULL,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        expires_at timestamptz
+    );
+    CREATE TABLE toolyard.revoked_tokens (
+        digest bytea PRIMARY KEY,
+        name text NOT NULL,
+        origin text NOT NULL,
+        revoked_at timestamptz NOT NULL DEFAULT now()
+    );
+    CREATE TABLE toolyard.token_revision (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+        revision bigint NOT NULL
+    );
+    INSERT INTO toolyard.token_revision (revision) VALUES (0);
+",
+];
 
 /// Creates the schema. A role without the privilege to create schemas can use an empty one that
 /// was created for it.
@@ -107,7 +136,7 @@ impl SchemaState {
 
 /// Brings the database to the current version. Other replicas that start at the same time wait and
 /// then find it migrated.
-pub(super) async fn migrate(client: &mut Client, database: &str) -> Result<(), PostgresError> {
+pub(crate) async fn migrate(client: &mut Client, database: &str) -> Result<(), PostgresError> {
     let failed = |error: Error| PostgresError::statement(database, &error);
     let encoding: String = client.query_one("SHOW server_encoding", &[]).await.map_err(failed)?.get(0);
     if encoding != "UTF8" {

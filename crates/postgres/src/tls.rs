@@ -17,13 +17,13 @@ use tokio_rustls::TlsConnector;
 
 /// Begins TLS on new connections.
 #[derive(Clone)]
-pub(super) struct PostgresTls {
+pub(crate) struct PostgresTls {
     connector: TlsConnector,
 }
 
 impl PostgresTls {
     /// Uses the verifier and the provider of `config`.
-    pub(super) fn new(config: &ClientConfig, mode: SslMode) -> Self {
+    pub(crate) fn new(config: &ClientConfig, mode: SslMode) -> Self {
         let mut config = config.clone();
         config.alpn_protocols = vec!["postgresql".into()];
         if mode != SslMode::Require {
@@ -45,7 +45,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for P
 }
 
 /// Begins TLS on one connection.
-pub(super) struct PostgresTlsConnect {
+pub(crate) struct PostgresTlsConnect {
     connector: TlsConnector,
     /// Not parsed yet, because the folder of a Unix socket is not a valid name.
     domain: String,
@@ -65,7 +65,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Postg
 }
 
 /// An encrypted connection.
-pub(super) struct PostgresTlsStream<S>(tokio_rustls::client::TlsStream<S>);
+pub(crate) struct PostgresTlsStream<S>(tokio_rustls::client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for PostgresTlsStream<S> {
     fn channel_binding(&self) -> ChannelBinding {

@@ -1,5 +1,6 @@
 //! Opens connections. Every connection has deadlines of its own and of the server.
 
+use std::fmt;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -8,15 +9,15 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::{Client, Error, Statement};
 
-use super::PostgresSettings;
-use super::error::PostgresError;
-use super::schema::{MIGRATION_TIME, migrate};
-use super::tls::PostgresTls;
+use crate::PostgresSettings;
+use crate::error::PostgresError;
+use crate::schema::{MIGRATION_TIME, migrate};
+use crate::tls::PostgresTls;
 
 /// How long a connection may take until it is ready.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
 /// How long a start waits for the server, and how often it tries.
-const START_TIME: Duration = Duration::from_secs(10);
+pub(crate) const START_TIME: Duration = Duration::from_secs(10);
 const START_PAUSE: Duration = Duration::from_millis(300);
 /// When an unanswered connection counts as broken.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -27,27 +28,40 @@ const PROBES: u32 = 2;
 const SESSION: &str = "SET statement_timeout = '5s'; SET lock_timeout = '4s';
     SET idle_in_transaction_session_timeout = '10s'";
 
+/// The lock of a machine that has lost its power is released after some seconds, and that of a
+/// process that is suspended after a minute. Servers before version 14 cannot do the latter.
+const LOCK_SESSION: &str = "; SET lock_timeout = '60s'; SET statement_timeout = '61s';
+    SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;
+    SELECT set_config(name, '60s', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
+
 /// What a connection is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LinkPurpose {
+pub enum LinkPurpose {
     Audit,
     History,
     Retention,
+    /// Logins and tokens.
+    State,
+    /// A lock that is held as long as the connection is open.
+    Lock,
 }
 
 impl LinkPurpose {
-    pub(super) fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Audit => "audit log",
             Self::History => "history",
             Self::Retention => "retention",
+            Self::State => "logins and tokens",
+            Self::Lock => "lock",
         }
     }
 
     /// The settings of its sessions.
     fn session(self) -> &'static str {
         match self {
-            Self::Audit | Self::Retention => "",
+            Self::Audit | Self::Retention | Self::State => "",
+            Self::Lock => LOCK_SESSION,
             // The last moments of the history may be lost in a crash of the server.
             Self::History => "; SET synchronous_commit = off",
         }
@@ -56,25 +70,25 @@ impl LinkPurpose {
 
 /// Opens connections to one database.
 #[derive(Clone)]
-pub(super) struct Connector {
-    pub(super) settings: PostgresSettings,
+pub struct PostgresConnector {
+    pub(crate) settings: PostgresSettings,
     tls: PostgresTls,
 }
 
 /// An open connection.
-pub(super) struct LinkSession {
-    pub(super) client: Client,
+pub(crate) struct LinkSession {
+    pub(crate) client: Client,
     /// Inserts rows.
-    pub(super) insert: Statement,
+    pub(crate) insert: Statement,
     /// Tells the owner of the driver to close the connection.
-    pub(super) broken: Notify,
+    pub(crate) broken: Notify,
 }
 
 /// Sends and receives for a client. It ends with the connection.
-pub(super) type Driver = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+pub type PostgresDriver = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-impl Connector {
-    pub(super) fn new(settings: &PostgresSettings, tls: &ClientConfig) -> Self {
+impl PostgresConnector {
+    pub fn new(settings: &PostgresSettings, tls: &ClientConfig) -> Self {
         let mut settings = settings.clone();
         let config = &mut settings.config;
         if config.get_application_name().is_none() {
@@ -86,15 +100,21 @@ impl Connector {
         Self { settings, tls }
     }
 
-    pub(super) fn database(&self) -> &str {
+    /// What messages call the database.
+    pub fn database(&self) -> &str {
         &self.settings.database
     }
 
+    /// What rows call this replica.
+    pub fn replica(&self) -> Option<&str> {
+        self.settings.replica.as_deref()
+    }
+
     /// Opens a connection whose driver must be polled for the client to make progress.
-    pub(super) async fn connect(&self, purpose: LinkPurpose) -> Result<(Client, Driver), PostgresError> {
+    pub async fn connect(&self, purpose: LinkPurpose) -> Result<(Client, PostgresDriver), PostgresError> {
         let opening = async {
             let (client, connection) = self.settings.config.connect(self.tls.clone()).await?;
-            let mut driver: Driver = Box::pin(connection);
+            let mut driver: PostgresDriver = Box::pin(connection);
             let session = format!("{SESSION}{}", purpose.session());
             drive(&mut driver, client.batch_execute(&session)).await?;
             Ok((client, driver))
@@ -106,11 +126,11 @@ impl Connector {
     }
 
     /// Opens a connection that can insert rows.
-    pub(super) async fn open_session(
+    pub(crate) async fn open_session(
         &self,
         purpose: LinkPurpose,
         insert: &str,
-    ) -> Result<(LinkSession, Driver), PostgresError> {
+    ) -> Result<(LinkSession, PostgresDriver), PostgresError> {
         let (client, driver) = self.connect(purpose).await?;
         self.prepare(client, driver, insert).await
     }
@@ -118,9 +138,9 @@ impl Connector {
     async fn prepare(
         &self,
         client: Client,
-        mut driver: Driver,
+        mut driver: PostgresDriver,
         insert: &str,
-    ) -> Result<(LinkSession, Driver), PostgresError> {
+    ) -> Result<(LinkSession, PostgresDriver), PostgresError> {
         match timeout(CONNECT_TIME, drive(&mut driver, client.prepare(insert))).await {
             Ok(Ok(insert)) => Ok((LinkSession { client, insert, broken: Notify::new() }, driver)),
             Ok(Err(error)) => Err(PostgresError::statement(self.database(), &error)),
@@ -130,11 +150,11 @@ impl Connector {
 
     /// Opens the first connection and migrates the database. Waits for a server that cannot be
     /// reached yet.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         &self,
         purpose: LinkPurpose,
         insert: &str,
-    ) -> Result<(LinkSession, Driver), PostgresError> {
+    ) -> Result<(LinkSession, PostgresDriver), PostgresError> {
         let started = Instant::now();
         loop {
             let error = match self.connect_and_migrate(purpose, insert).await {
@@ -148,11 +168,20 @@ impl Connector {
         }
     }
 
-    async fn connect_and_migrate(
+    pub(crate) async fn connect_and_migrate(
         &self,
         purpose: LinkPurpose,
         insert: &str,
-    ) -> Result<(LinkSession, Driver), PostgresError> {
+    ) -> Result<(LinkSession, PostgresDriver), PostgresError> {
+        let (client, driver) = self.connect_migrated(purpose).await?;
+        self.prepare(client, driver, insert).await
+    }
+
+    /// Opens a connection and migrates the database. Waits for no server.
+    pub async fn connect_migrated(
+        &self,
+        purpose: LinkPurpose,
+    ) -> Result<(Client, PostgresDriver), PostgresError> {
         let (mut client, mut driver) = self.connect(purpose).await?;
         let database = self.database();
         let migrated = async {
@@ -165,11 +194,11 @@ impl Connector {
             Ok(migrated) => migrated?,
             Err(_) => return Err(self.timed_out(MIGRATION_TIME)),
         }
-        self.prepare(client, driver, insert).await
+        Ok((client, driver))
     }
 
     /// Describes the end of a connection.
-    pub(super) fn ended(&self, ended: Result<(), Error>) -> PostgresError {
+    pub(crate) fn ended(&self, ended: Result<(), Error>) -> PostgresError {
         match ended {
             Ok(()) => {
                 let reason = "the server closed the connection".to_owned();
@@ -179,15 +208,21 @@ impl Connector {
         }
     }
 
-    pub(super) fn timed_out(&self, time: Duration) -> PostgresError {
+    pub fn timed_out(&self, time: Duration) -> PostgresError {
         PostgresError::TimedOut { database: self.database().to_owned(), time }
+    }
+}
+
+impl fmt::Debug for PostgresConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConnector").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
 /// Polls the driver of a connection while a statement runs. If the connection ends, the statement
 /// fails.
-pub(super) async fn drive<T>(
-    driver: &mut Driver,
+pub async fn drive<T>(
+    driver: &mut PostgresDriver,
     statement: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
     tokio::pin!(statement);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use super::schema::{MIGRATIONS, SCHEMA};
+use crate::schema::{MIGRATIONS, SCHEMA};
 
 /// Why a database cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum PostgresError {
 
 impl PostgresError {
     /// Describes a failure to connect.
-    pub(super) fn connecting(database: &str, error: &tokio_postgres::Error) -> Self {
+    pub(crate) fn connecting(database: &str, error: &tokio_postgres::Error) -> Self {
         let (database, reason) = (database.to_owned(), describe(error));
         if is_untrusted(error) {
             return Self::Untrusted { database, reason };
@@ -57,7 +57,7 @@ impl PostgresError {
     }
 
     /// Describes a statement that failed.
-    pub(super) fn statement(database: &str, error: &tokio_postgres::Error) -> Self {
+    pub fn statement(database: &str, error: &tokio_postgres::Error) -> Self {
         let (database, reason) = (database.to_owned(), describe(error));
         if is_connection_lost(error) {
             Self::Unreachable { database, reason }
@@ -69,7 +69,7 @@ impl PostgresError {
     }
 
     /// Returns whether the database may be usable again without any change.
-    pub(super) fn is_temporary(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. })
     }
 
@@ -106,7 +106,7 @@ impl PostgresError {
 
 /// Returns whether a statement failed because of its connection, so that another connection may
 /// succeed.
-pub(super) fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
+pub(crate) fn is_connection_lost(error: &tokio_postgres::Error) -> bool {
     error.code().is_none_or(|code| {
         // After a failover, the old server accepts only reads.
         is_shutdown(code) || code.code().starts_with("08") || *code == SqlState::READ_ONLY_SQL_TRANSACTION
@@ -126,7 +126,7 @@ fn is_shutdown(code: &SqlState) -> bool {
 }
 
 /// Describes an error with its causes. The library's own message omits them.
-pub(super) fn describe(error: &tokio_postgres::Error) -> String {
+pub(crate) fn describe(error: &tokio_postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         return error.message().to_owned();
     }

@@ -13,9 +13,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use tokio_util::sync::CancellationToken;
 
-use super::PostgresSettings;
-use super::connect::{Connector, Driver, LinkPurpose, LinkSession};
-use super::error::{PostgresError, is_connection_lost};
+use crate::PostgresSettings;
+use crate::connect::{LinkPurpose, LinkSession, PostgresConnector, PostgresDriver, START_TIME};
+use crate::error::{PostgresError, is_connection_lost};
+use crate::schema::MIGRATION_TIME;
 
 /// How long a statement may take. The server ends it a little earlier.
 const STATEMENT_TIME: Duration = Duration::from_secs(6);
@@ -28,11 +29,16 @@ const SHORT_LIVED_PAUSE: Duration = Duration::from_millis(200);
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The parameters of a statement.
-pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 enum LinkStatus {
+    /// The first attempt has not ended yet.
+    Connecting,
     Connected(Arc<LinkSession>),
-    Away { since: Instant, error: PostgresError },
+    Away {
+        since: Instant,
+        error: PostgresError,
+    },
 }
 
 /// Why rows were not inserted.
@@ -51,22 +57,59 @@ impl InsertFailure {
 }
 
 /// A connection that is kept open. Dropping it closes the connection.
-pub(super) struct PostgresLink {
+pub struct PostgresLink {
     status: watch::Receiver<LinkStatus>,
-    connector: Arc<Connector>,
+    connector: Arc<PostgresConnector>,
     task: Mutex<Option<JoinHandle<()>>>,
     stop: CancellationToken,
 }
 
 impl PostgresLink {
+    /// Opens the connection and migrates the database in the background.
+    pub fn start(
+        settings: &PostgresSettings,
+        tls: &ClientConfig,
+        purpose: LinkPurpose,
+        insert: &'static str,
+    ) -> Self {
+        let connector = Arc::new(PostgresConnector::new(settings, tls));
+        let (sender, status) = watch::channel(LinkStatus::Connecting);
+        let stop = CancellationToken::new();
+        let supervisor =
+            LinkSupervisor { connector: Arc::clone(&connector), purpose, insert, sender, stop: stop.clone() };
+        let task = Mutex::new(Some(tokio::spawn(supervisor.connect_and_run())));
+        Self { status, connector, task, stop }
+    }
+
+    /// Waits until the connection that was started in the background is open. Waits only for a
+    /// while for a server that cannot be reached, and not at all if the database cannot be used.
+    pub async fn ready(&self) -> Result<(), PostgresError> {
+        let until = Instant::now() + START_TIME;
+        let mut status = self.status.clone();
+        loop {
+            let wait = match &*status.borrow_and_update() {
+                LinkStatus::Connected(_) => return Ok(()),
+                LinkStatus::Away { error, .. } if !error.is_temporary() || Instant::now() >= until => {
+                    return Err(error.clone());
+                }
+                LinkStatus::Away { .. } => until,
+                // The attempt ends by itself.
+                LinkStatus::Connecting => Instant::now() + MIGRATION_TIME,
+            };
+            if let Ok(Err(_)) = timeout_at(wait, status.changed()).await {
+                return Err(self.connector.ended(Ok(())));
+            }
+        }
+    }
+
     /// Opens the connection and migrates the database.
-    pub(super) async fn open(
+    pub async fn open(
         settings: &PostgresSettings,
         tls: &ClientConfig,
         purpose: LinkPurpose,
         insert: &'static str,
     ) -> Result<Self, PostgresError> {
-        let connector = Arc::new(Connector::new(settings, tls));
+        let connector = Arc::new(PostgresConnector::new(settings, tls));
         let (session, driver) = connector.start(purpose, insert).await?;
         let session = Arc::new(session);
         let (sender, status) = watch::channel(LinkStatus::Connected(Arc::clone(&session)));
@@ -77,16 +120,16 @@ impl PostgresLink {
         Ok(Self { status, connector, task, stop })
     }
 
-    pub(super) fn connector(&self) -> &Connector {
+    pub fn connector(&self) -> &PostgresConnector {
         &self.connector
     }
 
-    pub(super) fn is_connected(&self) -> bool {
+    pub fn is_connected(&self) -> bool {
         matches!(&*self.status.borrow(), LinkStatus::Connected(_))
     }
 
     /// Waits for the next connection after the current one. Never returns once the link is closed.
-    pub(super) async fn reconnected(&self, changes: &mut LinkChanges) {
+    pub async fn reconnected(&self, changes: &mut LinkChanges) {
         loop {
             if changes.0.changed().await.is_err() {
                 std::future::pending::<()>().await;
@@ -97,15 +140,15 @@ impl PostgresLink {
         }
     }
 
-    pub(super) fn changes(&self) -> LinkChanges {
+    pub fn changes(&self) -> LinkChanges {
         LinkChanges(self.status.clone())
     }
 
     /// Inserts rows, and returns once they are committed. If the connection breaks, this is repeated
     /// once on the next one, unless there is none `patience` after the loss of the last one.
-    pub(super) async fn insert(&self, params: Params<'_>, patience: Duration) -> Result<(), PostgresError> {
+    pub async fn insert(&self, params: SqlParams<'_>, patience: Duration) -> Result<(), PostgresError> {
         let lost = match &*self.status.borrow() {
-            LinkStatus::Connected(_) => Instant::now(),
+            LinkStatus::Connected(_) | LinkStatus::Connecting => Instant::now(),
             LinkStatus::Away { since, .. } => *since,
         };
         let until = lost + patience;
@@ -118,7 +161,7 @@ impl PostgresLink {
         self.try_insert(&second, params).await.map_err(InsertFailure::into_error)
     }
 
-    async fn try_insert(&self, session: &LinkSession, params: Params<'_>) -> Result<(), InsertFailure> {
+    async fn try_insert(&self, session: &LinkSession, params: SqlParams<'_>) -> Result<(), InsertFailure> {
         let Ok(result) = timeout(STATEMENT_TIME, session.client.execute(&session.insert, params)).await
         else {
             session.broken.notify_one();
@@ -133,8 +176,9 @@ impl PostgresLink {
         Err(InsertFailure::ConnectionLost(described))
     }
 
-    /// Runs a query. Fails immediately while there is no connection.
-    pub(super) async fn query(&self, text: &str, params: Params<'_>) -> Result<Vec<Row>, PostgresError> {
+    /// Runs a query. Fails immediately while there is no connection, unless the first one is being
+    /// opened.
+    pub async fn query(&self, text: &str, params: SqlParams<'_>) -> Result<Vec<Row>, PostgresError> {
         let session = self.session(None, Instant::now()).await?;
         match timeout(STATEMENT_TIME, session.client.query(text, params)).await {
             Ok(result) => result.map_err(|error| PostgresError::statement(self.connector.database(), &error)),
@@ -153,9 +197,11 @@ impl PostgresLink {
     ) -> Result<Arc<LinkSession>, PostgresError> {
         let usable = |status: &LinkStatus| match status {
             LinkStatus::Connected(session) => failed.is_none_or(|failed| !Arc::ptr_eq(failed, session)),
-            LinkStatus::Away { .. } => false,
+            LinkStatus::Away { .. } | LinkStatus::Connecting => false,
         };
         let mut status = self.status.clone();
+        let has_tried = |status: &LinkStatus| !matches!(status, LinkStatus::Connecting);
+        let _ = timeout(START_TIME, status.wait_for(has_tried)).await;
         // On a timeout, the status is the error. Its sender is gone once the link is closed.
         let _ = timeout_at(until, status.wait_for(usable)).await;
         let current = status.borrow();
@@ -163,11 +209,12 @@ impl PostgresLink {
             LinkStatus::Connected(session) if usable(&current) => Ok(Arc::clone(session)),
             LinkStatus::Connected(_) => Err(self.connector.ended(Ok(()))),
             LinkStatus::Away { error, .. } => Err(error.clone()),
+            LinkStatus::Connecting => Err(self.connector.timed_out(START_TIME)),
         }
     }
 
     /// Closes the connection.
-    pub(super) async fn close(&self) {
+    pub async fn close(&self) {
         self.stop.cancel();
         let task = self.task.lock().take();
         if let Some(task) = task {
@@ -192,12 +239,18 @@ impl Drop for PostgresLink {
     }
 }
 
+impl fmt::Debug for LinkChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkChanges")
+    }
+}
+
 /// Notices the changes of a link.
-pub(super) struct LinkChanges(watch::Receiver<LinkStatus>);
+pub struct LinkChanges(watch::Receiver<LinkStatus>);
 
 /// Keeps the connection of a link open.
 struct LinkSupervisor {
-    connector: Arc<Connector>,
+    connector: Arc<PostgresConnector>,
     purpose: LinkPurpose,
     insert: &'static str,
     sender: watch::Sender<LinkStatus>,
@@ -205,7 +258,30 @@ struct LinkSupervisor {
 }
 
 impl LinkSupervisor {
-    async fn run(self, mut session: Arc<LinkSession>, mut driver: Driver) {
+    /// Opens the first connection, however long that takes, and keeps it open.
+    async fn connect_and_run(self) {
+        let mut pause = FIRST_PAUSE;
+        let connecting = async {
+            loop {
+                match self.connector.connect_and_migrate(self.purpose, self.insert).await {
+                    Ok(opened) => return opened,
+                    Err(error) => {
+                        self.sender.send_replace(LinkStatus::Away { since: Instant::now(), error });
+                    }
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        };
+        let (session, driver) = tokio::select! {
+            (session, driver) = connecting => (Arc::new(session), driver),
+            () = self.stop.cancelled() => return,
+        };
+        self.sender.send_replace(LinkStatus::Connected(Arc::clone(&session)));
+        self.run(session, driver).await;
+    }
+
+    async fn run(self, mut session: Arc<LinkSession>, mut driver: PostgresDriver) {
         loop {
             let opened_at = Instant::now();
             let ended = tokio::select! {
@@ -229,7 +305,7 @@ impl LinkSupervisor {
     }
 
     /// Tries until there is a connection.
-    async fn reconnect(&self, opened_at: Instant, since: Instant) -> (LinkSession, Driver) {
+    async fn reconnect(&self, opened_at: Instant, since: Instant) -> (LinkSession, PostgresDriver) {
         let mut pause = FIRST_PAUSE;
         if since - opened_at < LONGEST_PAUSE {
             // A server that accepts connections and closes them is not asked without a pause.
@@ -246,7 +322,7 @@ impl LinkSupervisor {
     }
 
     /// Lets the server know that the connection ends.
-    async fn say_goodbye(&self, session: Arc<LinkSession>, driver: Driver) {
+    async fn say_goodbye(&self, session: Arc<LinkSession>, driver: PostgresDriver) {
         drop(session);
         let error = self.connector.ended(Ok(()));
         self.sender.send_replace(LinkStatus::Away { since: Instant::now(), error });
