@@ -26,7 +26,7 @@ const LONGEST: usize = 800;
 
 /// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
 /// for tests.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("random", &[]),
     ("seal", &["random"]),
     ("hub", &["random"]),
@@ -43,6 +43,7 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
     ("remote", &["hub", "upstream"]),
+    ("suite", &["hub", "upstream", "wire"]),
     (
         "config",
         &["cluster", "hub", "history", "hooks", "seal", "serve", "upstream", "openapi", "program", "tester"],
@@ -51,7 +52,7 @@ const EDGES: [(&str, &[&str]); 19] = [
         "cli",
         &[
             "cluster", "config", "hub", "history", "hooks", "sdk", "seal", "serve", "upstream", "openapi",
-            "program", "tui", "tester", "random", "remote",
+            "program", "tui", "tester", "random", "remote", "suite",
         ],
     ),
     (
