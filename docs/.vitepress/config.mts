@@ -58,6 +58,7 @@ export default defineConfig({
         items: [
           { text: "Command line", link: "/reference/cli" },
           { text: "Configuration", link: "/reference/configuration" },
+          { text: "Test files", link: "/reference/test-files" },
           { text: "REST API", link: "/reference/rest" },
           { text: "Control socket", link: "/reference/control" },
           { text: "Errors", link: "/reference/errors" },

@@ -19,6 +19,7 @@ mod parse;
 #[cfg(test)]
 mod reference;
 mod server_selection;
+mod suite;
 mod token;
 mod ui;
 mod workbench;
@@ -32,6 +33,7 @@ pub(crate) use maintenance::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
 pub(crate) use openapi::{DiagnosticsFormat, OpenApiArgs};
 pub(crate) use parse::parse;
 pub(crate) use server_selection::{AdHocServerArgs, ServerSelectionArgs};
+pub(crate) use suite::{ImportArg, TestArgs};
 pub(crate) use token::{ListTokensArgs, NewTokenArgs, RevokeTokenArgs, TokenCommand};
 pub(crate) use ui::UiArgs;
 pub(crate) use workbench::WorkbenchCommand;
@@ -61,6 +63,7 @@ Examples:
   toolyard add files -- npx -y @modelcontextprotocol/server-filesystem .
                                               add a server to ./toolyard.toml
   toolyard import                             find the servers configured in other applications
+  toolyard test                               run the tests of your servers in tests/
   toolyard serve                              serve on http://127.0.0.1:8080 with a generated token
   toolyard serve --listen 127.0.0.1:0 --json  serve on a free port, print address and token as JSON
   toolyard serve --auth none                  serve without authentication, on this machine only
@@ -406,7 +409,7 @@ mod tests {
                 "cli.md does not describe the command {name}"
             );
         }
-        for code in [0, 1, 2, 3, 4, 5, 6, 7, 130] {
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 130] {
             assert!(docs.contains(&format!("\n| {code} |")), "cli.md does not explain the exit code {code}");
         }
     }

@@ -17,6 +17,7 @@ mod prompt;
 mod read;
 mod result_output;
 mod search;
+mod test;
 
 use std::process::ExitCode;
 
@@ -43,6 +44,7 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
         WorkbenchCommand::Prompt(args) => run_single_threaded(|stop| prompt::run(args, stop)),
         WorkbenchCommand::Complete(args) => run_single_threaded(|stop| complete::run(args, stop)),
         WorkbenchCommand::Search(args) => run_single_threaded(|stop| search::run(args, stop)),
+        WorkbenchCommand::Test(args) => run_single_threaded(|stop| test::run(*args, stop)),
         WorkbenchCommand::Doctor(args) => run_single_threaded(|stop| doctor::run(args, stop)),
         WorkbenchCommand::Add(args) => configure::add(&args),
         WorkbenchCommand::Remove(args) => configure::remove(&args),

@@ -61,6 +61,8 @@ enum Exit {
     RateLimited,
     /// A time limit was exceeded.
     TimedOut,
+    /// A test failed.
+    TestsFailed,
     /// Stopped by a second Ctrl-C, before calls in flight finished.
     Interrupted,
 }
@@ -76,6 +78,7 @@ impl From<Exit> for ExitCode {
             Exit::ToolFailed => 5,
             Exit::RateLimited => 6,
             Exit::TimedOut => 7,
+            Exit::TestsFailed => 8,
             Exit::Interrupted => 130,
         })
     }

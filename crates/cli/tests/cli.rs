@@ -28,6 +28,7 @@ mod cli {
     mod sessions;
     mod starting;
     mod stopping;
+    mod suite;
     mod tester;
     mod tokens;
     mod waiting;

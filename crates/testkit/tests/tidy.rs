@@ -44,6 +44,7 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
     ("remote", &["hub", "upstream"]),
+    ("suite", &["hub", "upstream", "wire"]),
     (
         "config",
         &[
@@ -55,7 +56,7 @@ const EDGES: [(&str, &[&str]); 20] = [
         "cli",
         &[
             "cluster", "config", "hub", "history", "hooks", "postgres", "sdk", "seal", "serve", "upstream",
-            "openapi", "program", "tui", "tester", "random", "remote",
+            "openapi", "program", "tui", "tester", "random", "remote", "suite",
         ],
     ),
     (

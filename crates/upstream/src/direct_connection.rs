@@ -10,7 +10,8 @@ use futures_util::FutureExt;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, SourceCall};
+use toolyard_hub::json::Object;
+use toolyard_hub::{ClientCapabilities, ErrorKind, HubError, Outcome, Raw, SourceCall};
 use toolyard_wire::{McpClient, MessageLog, Version, Violations, WireError};
 
 use crate::auth::Authorizer;
@@ -63,7 +64,17 @@ impl DirectConnection {
         capabilities: &ClientCapabilities,
         credentials: CredentialPolicy,
     ) -> Result<Self, HubError> {
-        let message_log = Arc::new(MessageLog::default());
+        Self::open_logged(settings, common, capabilities, credentials, Arc::default()).await
+    }
+
+    /// Like [`Self::open`], with a message log of the caller, which can have a tap.
+    pub async fn open_logged(
+        settings: ServerSettings,
+        common: &UpstreamContext,
+        capabilities: &ClientCapabilities,
+        credentials: CredentialPolicy,
+        message_log: Arc<MessageLog>,
+    ) -> Result<Self, HubError> {
         let authorizer = Authorizer::new(&settings, &common.auth);
         let params = DedicatedConnectionParams {
             common,
@@ -132,6 +143,20 @@ impl DirectConnection {
     /// Returns how often the server has announced a list change.
     pub fn list_change_count(&self) -> u64 {
         self.list_changes.load(Ordering::Relaxed)
+    }
+
+    /// Returns the last lines that the server process wrote to standard error.
+    pub fn stderr(&self) -> Vec<String> {
+        self.live.stderr()
+    }
+
+    /// Sends a request that is not a call, such as one for a subscription. The caller limits the
+    /// time, because some of these requests stay open.
+    pub async fn request(&self, method: &'static str, params: Object) -> Result<Raw, HubError> {
+        match self.live.request(method, params).await {
+            Ok(result) => Ok(result),
+            Err(failure) => Err(self.to_hub_error(failure).await),
+        }
     }
 
     /// Reads a list to its end. If the server does not support the list, its error is returned with

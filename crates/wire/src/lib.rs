@@ -15,7 +15,7 @@ mod version;
 pub use client::authorization::Authorization;
 pub use client::handshake::{HandshakeSettings, handshake_http, handshake_stdio};
 pub use client::http::{HttpClientSettings, StreamableHttpClient};
-pub use client::message_log::{LoggedMessage, MessageLog, WireDirection};
+pub use client::message_log::{LoggedMessage, MessageLog, MessageTap, WireDirection};
 pub use client::same_origin::{AddressFilter, SameOriginHttp};
 pub use client::sse::SseClient;
 pub use client::stdio::{StdioClient, open_stdio};

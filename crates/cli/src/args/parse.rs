@@ -96,7 +96,7 @@ fn insert_double_dash(words: &[String]) -> Option<String> {
             let command = |word: &String| !word.starts_with('-') && !word.contains("://");
             words.get(3).filter(|word| command(word)).map(|_| 3)
         }),
-        "list" | "inspect" | "call" | "read" | "prompt" | "complete" | "search" | "ui" => at,
+        "list" | "inspect" | "call" | "read" | "prompt" | "complete" | "search" | "test" | "ui" => at,
         _ => None,
     }?;
     let mut line: Vec<&str> =
@@ -124,7 +124,7 @@ mod tests {
             ("toolyard token new --nonsense", "run `toolyard token new --help` to see"),
             ("toolyard --nonsense", "run `toolyard --help` to see"),
             ("toolyard nonsense", "run `toolyard --help` to see"),
-            ("toolyard lst", "hint: a similar subcommand exists: 'list'"),
+            ("toolyard doctr", "hint: a similar subcommand exists: 'doctor'"),
         ] {
             let message = message(line);
             assert!(message.starts_with("error: ") && message.contains(hint), "{message}");

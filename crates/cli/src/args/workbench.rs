@@ -7,6 +7,7 @@ use super::calls::{CallArgs, CompleteArgs, PromptArgs, ReadArgs};
 use super::catalog::{InspectArgs, ListArgs, SearchArgs};
 use super::config_file::{AddArgs, ConfiguredServerArgs, ExportArgs, ImportArgs};
 use super::maintenance::{CompletionsArgs, DoctorArgs, ManArgs};
+use super::suite::TestArgs;
 
 const TOGGLE_EXAMPLES: &str = "Examples:
   toolyard disable files
@@ -28,6 +29,8 @@ pub(crate) enum WorkbenchCommand {
     Complete(CompleteArgs),
     /// Search the tools of all servers.
     Search(SearchArgs),
+    /// Run test files against MCP servers.
+    Test(Box<TestArgs>),
     /// Add a server to toolyard.toml.
     Add(AddArgs),
     /// Remove a server from toolyard.toml.

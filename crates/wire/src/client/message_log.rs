@@ -2,6 +2,8 @@
 //! the first read and stops some time after the last one.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
@@ -17,10 +19,15 @@ const LONGEST: usize = 16 * 1024;
 /// How long recording continues after the last read.
 const INTEREST: Duration = Duration::from_secs(600);
 
+/// Receives every message in full, in the order in which the connection reads and writes them. It
+/// must not block.
+pub type MessageTap = Arc<dyn Fn(WireDirection, &[u8]) + Send + Sync>;
+
 /// The recorded messages of one server, newest last. Headers are not recorded, and therefore
 /// neither are tokens.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct MessageLog {
+    tap: Option<MessageTap>,
     recording: AtomicBool,
     buffer: Mutex<MessageLogBuffer>,
     violations: Violations,
@@ -51,7 +58,23 @@ pub enum WireDirection {
     FromServer,
 }
 
+impl fmt::Debug for MessageLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tap, recording, buffer: _, violations } = self;
+        f.debug_struct("MessageLog")
+            .field("tap", &tap.is_some())
+            .field("recording", recording)
+            .field("violations", violations)
+            .finish_non_exhaustive()
+    }
+}
+
 impl MessageLog {
+    /// Creates a log whose messages are also passed to `tap`.
+    pub fn with_tap(tap: MessageTap) -> Self {
+        Self { tap: Some(tap), ..Self::default() }
+    }
+
     /// Returns the protocol violations of the server. They are recorded even if the log is not
     /// read.
     pub fn violations(&self) -> &Violations {
@@ -74,6 +97,9 @@ impl MessageLog {
     }
 
     pub(crate) fn write(&self, direction: WireDirection, text: impl AsRef<[u8]>) {
+        if let Some(tap) = &self.tap {
+            tap(direction, text.as_ref());
+        }
         // Fast path for every message: no reader is interested.
         if !self.recording.load(Ordering::Relaxed) {
             return;
@@ -124,6 +150,20 @@ mod tests {
         assert_eq!(after, [(2, "two".to_owned())]);
         tokio::time::advance(INTEREST + INTEREST).await;
         log.write(WireDirection::ToServer, "much later");
+        assert_eq!(texts(&log), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_tap_receives_messages_in_full() {
+        let (tapped, received) = std::sync::mpsc::channel();
+        let log = MessageLog::with_tap(std::sync::Arc::new(move |direction, text: &[u8]| {
+            let _ = tapped.send((direction, text.len()));
+        }));
+        log.write(WireDirection::FromServer, "x".repeat(2 * super::LONGEST));
+        assert_eq!(
+            received.try_iter().collect::<Vec<_>>(),
+            [(WireDirection::FromServer, 2 * super::LONGEST)]
+        );
         assert_eq!(texts(&log), Vec::<String>::new());
     }
 

@@ -1,0 +1,4 @@
+//! Test files of other tools, turned into test files of ours.
+
+pub mod mcp_assert;
+pub mod mcporter;
