@@ -26,13 +26,14 @@ const LONGEST: usize = 800;
 
 /// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
 /// for tests.
-const EDGES: [(&str, &[&str]); 19] = [
+const EDGES: [(&str, &[&str]); 20] = [
     ("random", &[]),
     ("seal", &["random"]),
     ("hub", &["random"]),
     ("wire", &["random"]),
     ("history", &["hub"]),
     ("cluster", &["hub", "random", "seal"]),
+    ("definitions", &["hub"]),
     ("hooks", &["hub"]),
     ("sdk", &["hub", "sdk-macros", "serve"]),
     ("sdk/macros", &[]),
@@ -45,13 +46,39 @@ const EDGES: [(&str, &[&str]); 19] = [
     ("remote", &["hub", "upstream"]),
     (
         "config",
-        &["cluster", "hub", "history", "hooks", "seal", "serve", "upstream", "openapi", "program", "tester"],
+        &[
+            "cluster",
+            "definitions",
+            "hub",
+            "history",
+            "hooks",
+            "seal",
+            "serve",
+            "upstream",
+            "openapi",
+            "program",
+            "tester",
+        ],
     ),
     (
         "cli",
         &[
-            "cluster", "config", "hub", "history", "hooks", "sdk", "seal", "serve", "upstream", "openapi",
-            "program", "tui", "tester", "random", "remote",
+            "cluster",
+            "config",
+            "definitions",
+            "hub",
+            "history",
+            "hooks",
+            "sdk",
+            "seal",
+            "serve",
+            "upstream",
+            "openapi",
+            "program",
+            "tui",
+            "tester",
+            "random",
+            "remote",
         ],
     ),
     (
