@@ -6,6 +6,7 @@
 
 mod canonical;
 pub mod compare;
+pub mod lint;
 pub mod lock;
 mod offer;
 mod saved_list;
