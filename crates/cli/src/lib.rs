@@ -60,6 +60,10 @@ enum Exit {
     RateLimited,
     /// A time limit was exceeded.
     TimedOut,
+    /// Tests failed, or lint found problems.
+    TestsFailed,
+    /// What was compared differs.
+    Different,
     /// Stopped by a second Ctrl-C, before calls in flight finished.
     Interrupted,
 }
@@ -75,6 +79,8 @@ impl From<Exit> for ExitCode {
             Exit::ToolFailed => 5,
             Exit::RateLimited => 6,
             Exit::TimedOut => 7,
+            Exit::TestsFailed => 8,
+            Exit::Different => 9,
             Exit::Interrupted => 130,
         })
     }

@@ -140,13 +140,23 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
-fn tool_with(parameter: &Value, definitions: &[Value; 2]) -> Value {
-    json!({"name": "t", "inputSchema": {
+fn schema_with(value: &Value, definitions: &[Value; 2]) -> Value {
+    json!({
         "type": "object",
-        "properties": {"p": parameter},
+        "properties": {"p": value},
         "required": ["p"],
         "$defs": {"a": definitions[0], "b": definitions[1]},
-    }})
+    })
+}
+
+/// Whether a change of this schema is called breaking.
+fn breaks(key: &str, old: &Value, new: &Value) -> bool {
+    let tool = |schema: &Value| {
+        let mut tool = json!({"name": "t", "inputSchema": {"type": "object"}});
+        tool[key] = schema.clone();
+        tool
+    };
+    reported(&tool(old), &tool(new)).iter().any(|(class, ..)| *class == ChangeClass::Breaking)
 }
 
 proptest! {
@@ -173,10 +183,14 @@ proptest! {
             _ => one,
         };
         let definitions = if relation == 7 { [a.clone(), json!({"anyOf": [b, other]})] } else { [a.clone(), b.clone()] };
-        let (old, new) = (tool_with(&old, &[a, b]), tool_with(&new, &definitions));
-        if reported(&old, &new).iter().all(|(class, ..)| *class != ChangeClass::Breaking) {
-            let refused = find_refused(&old["inputSchema"], &new["inputSchema"]);
+        let (old, new) = (schema_with(&old, &[a, b]), schema_with(&new, &definitions));
+        if !breaks("inputSchema", &old, &new) {
+            let refused = find_refused(&old, &new);
             prop_assert!(refused.is_none(), "{refused:?} was valid and is refused by {new}");
+        }
+        if !breaks("outputSchema", &new, &old) {
+            let refused = find_refused(&old, &new);
+            prop_assert!(refused.is_none(), "{refused:?} is a result that clients of {new} refuse");
         }
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             ("toolyard token new --nonsense", "run `toolyard token new --help` to see"),
             ("toolyard --nonsense", "run `toolyard --help` to see"),
             ("toolyard nonsense", "run `toolyard --help` to see"),
-            ("toolyard lst", "hint: a similar subcommand exists: 'list'"),
+            ("toolyard doctr", "hint: a similar subcommand exists: 'doctor'"),
         ] {
             let message = message(line);
             assert!(message.starts_with("error: ") && message.contains(hint), "{message}");

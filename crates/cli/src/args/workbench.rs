@@ -6,6 +6,7 @@ use clap::Subcommand;
 use super::calls::{CallArgs, CompleteArgs, PromptArgs, ReadArgs};
 use super::catalog::{InspectArgs, ListArgs, SearchArgs};
 use super::config_file::{AddArgs, ConfiguredServerArgs, ExportArgs, ImportArgs};
+use super::definitions::{DiffArgs, LintArgs, LockArgs};
 use super::maintenance::{CompletionsArgs, DoctorArgs, ManArgs};
 
 const TOGGLE_EXAMPLES: &str = "Examples:
@@ -28,6 +29,12 @@ pub(crate) enum WorkbenchCommand {
     Complete(CompleteArgs),
     /// Search the tools of all servers.
     Search(SearchArgs),
+    /// Compare what two servers, versions or saved lists offer.
+    Diff(DiffArgs),
+    /// Write down what the servers offer, in toolyard.lock.
+    Lock(LockArgs),
+    /// Check what the servers offer for problems, without calling anything.
+    Lint(LintArgs),
     /// Add a server to toolyard.toml.
     Add(AddArgs),
     /// Remove a server from toolyard.toml.
