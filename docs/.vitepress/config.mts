@@ -32,6 +32,7 @@ export default defineConfig({
         items: [
           { text: "Explore servers and their tools", link: "/tasks/explore-servers" },
           { text: "Test a server in CI", link: "/tasks/test-a-server-in-ci" },
+          { text: "Notice when a server changes", link: "/tasks/notice-changes" },
           { text: "Put five servers behind one URL", link: "/tasks/many-servers-one-url" },
           { text: "Turn an API into tools", link: "/tasks/api-to-tools" },
           { text: "Let an assistant script your tools", link: "/tasks/script-your-tools" },
@@ -59,6 +60,7 @@ export default defineConfig({
           { text: "Command line", link: "/reference/cli" },
           { text: "Configuration", link: "/reference/configuration" },
           { text: "Test files", link: "/reference/test-files" },
+          { text: "Lint rules", link: "/reference/lint" },
           { text: "REST API", link: "/reference/rest" },
           { text: "Control socket", link: "/reference/control" },
           { text: "Errors", link: "/reference/errors" },

@@ -13,6 +13,7 @@ use crate::configuration::ConfigInputs;
 mod calls;
 mod catalog;
 mod config_file;
+mod definitions;
 mod maintenance;
 mod openapi;
 mod parse;
@@ -29,6 +30,7 @@ pub(crate) use catalog::{InspectArgs, ListArgs, ListKind, SearchArgs};
 pub(crate) use config_file::{
     AddArgs, ClientApp, ConfiguredServerArgs, ExportArgs, ImportArgs, Scope, ScopeArgs, TransportArg,
 };
+pub(crate) use definitions::{DiffArgs, LintArgs, LockArgs};
 pub(crate) use maintenance::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
 pub(crate) use openapi::{DiagnosticsFormat, OpenApiArgs};
 pub(crate) use parse::parse;
@@ -409,7 +411,7 @@ mod tests {
                 "cli.md does not describe the command {name}"
             );
         }
-        for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 130] {
+        for code in [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130] {
             assert!(docs.contains(&format!("\n| {code} |")), "cli.md does not explain the exit code {code}");
         }
     }

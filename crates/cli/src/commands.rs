@@ -6,13 +6,17 @@ mod call;
 mod complete;
 mod completions;
 mod configure;
+mod diff;
 mod doctor;
 mod execute;
 mod export;
 mod import;
 mod inspect;
+mod lint;
 mod list;
+mod lock;
 mod man;
+mod offer_operand;
 mod prompt;
 mod read;
 mod result_output;
@@ -45,6 +49,9 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
         WorkbenchCommand::Complete(args) => run_single_threaded(|stop| complete::run(args, stop)),
         WorkbenchCommand::Search(args) => run_single_threaded(|stop| search::run(args, stop)),
         WorkbenchCommand::Test(args) => run_single_threaded(|stop| test::run(*args, stop)),
+        WorkbenchCommand::Diff(args) => run_single_threaded(|stop| diff::run(args, stop)),
+        WorkbenchCommand::Lint(args) => run_single_threaded(|stop| lint::run(args, stop)),
+        WorkbenchCommand::Lock(args) => run_single_threaded(|stop| lock::run(args, stop)),
         WorkbenchCommand::Doctor(args) => run_single_threaded(|stop| doctor::run(args, stop)),
         WorkbenchCommand::Add(args) => configure::add(&args),
         WorkbenchCommand::Remove(args) => configure::remove(&args),

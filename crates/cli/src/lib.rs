@@ -61,8 +61,10 @@ enum Exit {
     RateLimited,
     /// A time limit was exceeded.
     TimedOut,
-    /// A test failed.
+    /// Tests failed, or lint found problems.
     TestsFailed,
+    /// What was compared differs.
+    Different,
     /// Stopped by a second Ctrl-C, before calls in flight finished.
     Interrupted,
 }
@@ -79,6 +81,7 @@ impl From<Exit> for ExitCode {
             Exit::RateLimited => 6,
             Exit::TimedOut => 7,
             Exit::TestsFailed => 8,
+            Exit::Different => 9,
             Exit::Interrupted => 130,
         })
     }

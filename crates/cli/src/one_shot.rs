@@ -25,7 +25,10 @@ use crate::servers::StartMode;
 use crate::terminal::{self, print_detail, print_error, print_hint, print_note, print_warning};
 
 pub(crate) mod ad_hoc;
+mod offers;
 mod readiness;
+
+pub(crate) use offers::collect_offers;
 
 /// How to pass a token for a server that is not in a configuration.
 const HEADER: &str = "--header \"Authorization: Bearer TOKEN\"";

@@ -11,6 +11,7 @@ mod cli {
     mod authorization;
     mod cases;
     mod corpus;
+    mod definitions;
     mod environment;
     mod eras;
     mod gateway;

@@ -31,7 +31,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Locks the directory of a file, so that other processes that change the file wait. Dropping the
 /// returned file, or ending the process, releases the lock.
-pub(crate) fn lock_folder(path: &Path) -> io::Result<File> {
+pub fn lock_folder(path: &Path) -> io::Result<File> {
     let folder = File::open(folder(path))?;
     folder.lock()?;
     Ok(folder)

@@ -14,6 +14,7 @@ use super::cluster::ClusterKeys;
 use super::connections::ConnectionKeys;
 use super::hook::HookKeys;
 use super::limits::{BoundKeys, LimitKeys};
+use super::lint::LintKeys;
 use super::listen::ListenAddress;
 use super::openapi::{BudgetKeys, FilterKeys, MissingAuthKey, ReferencesKey, SchemeKeys};
 use super::programs::ProgramKeys;
@@ -81,6 +82,8 @@ pub(super) struct ConfigKeys {
     pub(super) limits: LimitKeys,
     /// Limits on HTTP connections.
     pub(super) connections: ConnectionKeys,
+    /// Settings of `toolyard lint`.
+    pub(super) lint: LintKeys,
     /// Settings of the tester tools.
     pub(super) tester: TesterKeys,
     /// Python programs that call tools from a sandbox.
@@ -335,6 +338,7 @@ impl ConfigKeys {
             check_results: self.check_results.or(earlier.check_results),
             limits: self.limits.with_fallback(earlier.limits),
             connections: self.connections.with_fallback(earlier.connections),
+            lint: self.lint.with_fallback(earlier.lint),
             tester: self.tester.with_fallback(earlier.tester),
             programs: self.programs.with_fallback(earlier.programs),
             servers: BTreeMap::new(),

@@ -35,6 +35,7 @@ mod hook;
 mod http_syntax;
 mod keys;
 mod limits;
+mod lint;
 mod listen;
 mod load;
 mod openapi;
@@ -53,7 +54,7 @@ mod values;
 mod watch;
 
 pub use access::{Access, JwtEntry, TokenEntry, check_token_name};
-pub use atomic::write_atomically;
+pub use atomic::{lock_folder, write_atomically};
 pub use diff::{ConfigDiff, diff};
 pub use edit::{
     ConfigEditError, NewServer, add_imports, add_server, read_imports, remove_server, set_server_enabled,
@@ -62,6 +63,7 @@ pub use environment::Environment;
 pub use http_syntax::{is_http_url, parse_header};
 pub use keys::{AuthMode, TesterKeys};
 pub use limits::LimitKeys;
+pub use lint::LintKeys;
 pub use listen::parse_listen_address;
 pub use load::{FILE as TOOLYARD_TOML, default_config_file, load_servers_from};
 pub use problem::{ConfigProblem, ConfigProblems, ProblemSeverity};
@@ -99,6 +101,7 @@ pub struct Config {
     /// Settings of the call history, if enabled.
     pub history: Option<HistoryDestination>,
     pub limits: LimitKeys,
+    pub lint: LintKeys,
     pub tester: TesterKeys,
     pub programs: ProgramKeys,
     results: ResultChecks,

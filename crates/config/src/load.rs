@@ -172,6 +172,7 @@ impl<'a> ConfigLoader<'a> {
         self.problems.extend(unknown(&read.document, &findings));
         let mut nonsense = keys.limits.validate();
         nonsense.extend(keys.programs.validate());
+        nonsense.extend(keys.lint.validate());
         nonsense.extend(keys.connections.validate());
         nonsense.extend(validate_proxies(keys.trusted_proxies.as_deref().unwrap_or_default()));
         keys.programs.resolve(self.environment, &folder);
@@ -310,6 +311,7 @@ impl<'a> ConfigLoader<'a> {
                 })
                 .collect(),
             limits: self.keys.limits,
+            lint: self.keys.lint,
             tester: self.keys.tester,
             programs: self.keys.programs,
             servers: self.servers.into_iter().map(|server| server.entry).collect(),

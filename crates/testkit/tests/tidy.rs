@@ -26,7 +26,7 @@ const LONGEST: usize = 800;
 
 /// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
 /// for tests.
-const EDGES: [(&str, &[&str]); 20] = [
+const EDGES: [(&str, &[&str]); 22] = [
     ("random", &[]),
     ("seal", &["random"]),
     ("hub", &["random"]),
@@ -34,6 +34,7 @@ const EDGES: [(&str, &[&str]); 20] = [
     ("postgres", &[]),
     ("history", &["hub", "postgres"]),
     ("cluster", &["hub", "postgres", "random", "seal"]),
+    ("definitions", &["hub"]),
     ("hooks", &["hub"]),
     ("sdk", &["hub", "sdk-macros", "serve"]),
     ("sdk/macros", &[]),
@@ -48,15 +49,41 @@ const EDGES: [(&str, &[&str]); 20] = [
     (
         "config",
         &[
-            "cluster", "hub", "history", "hooks", "postgres", "seal", "serve", "upstream", "openapi",
-            "program", "tester",
+            "cluster",
+            "definitions",
+            "hub",
+            "history",
+            "hooks",
+            "postgres",
+            "seal",
+            "serve",
+            "upstream",
+            "openapi",
+            "program",
+            "tester",
         ],
     ),
     (
         "cli",
         &[
-            "cluster", "config", "hub", "history", "hooks", "postgres", "sdk", "seal", "serve", "upstream",
-            "openapi", "program", "tui", "tester", "random", "remote", "suite",
+            "cluster",
+            "config",
+            "definitions",
+            "hub",
+            "history",
+            "hooks",
+            "postgres",
+            "sdk",
+            "seal",
+            "serve",
+            "upstream",
+            "openapi",
+            "program",
+            "tui",
+            "tester",
+            "random",
+            "remote",
+            "suite",
         ],
     ),
     (

@@ -40,5 +40,5 @@ pub use settings::{
     SessionSharing, TransportSettings, UrlKind, UrlSettings,
 };
 pub use tls::tls_config;
-pub use toolyard_wire::{AddressFilter, Era, Version};
+pub use toolyard_wire::{AddressFilter, Era, ServerProfile, Version};
 pub use upstream::{DedicatedClient, Upstream};

@@ -17,7 +17,7 @@ use toolyard_hub::{
 };
 
 use crate::auth::{AuthError, Authorizer, Challenge};
-use toolyard_wire::{LoggedMessage, MessageLog, WireError};
+use toolyard_wire::{LoggedMessage, MessageLog, ServerProfile, WireError};
 
 use crate::call::{CallSender, UpstreamError, with_stderr};
 use crate::connect::UpstreamContext;
@@ -163,6 +163,11 @@ impl Upstream {
 
     pub fn settings(&self) -> &ServerSettings {
         &self.inner.settings
+    }
+
+    /// Returns what the server declared in the handshake, while it is connected.
+    pub fn profile(&self) -> Option<ServerProfile> {
+        self.inner.live.load().as_ref().map(|live| live.server.clone())
     }
 
     /// Reconnects immediately.

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use super::calls::{CallArgs, CompleteArgs, PromptArgs, ReadArgs};
 use super::catalog::{InspectArgs, ListArgs, SearchArgs};
 use super::config_file::{AddArgs, ConfiguredServerArgs, ExportArgs, ImportArgs};
+use super::definitions::{DiffArgs, LintArgs, LockArgs};
 use super::maintenance::{CompletionsArgs, DoctorArgs, ManArgs};
 use super::suite::TestArgs;
 
@@ -31,6 +32,12 @@ pub(crate) enum WorkbenchCommand {
     Search(SearchArgs),
     /// Run test files against MCP servers.
     Test(Box<TestArgs>),
+    /// Compare what two servers, versions or saved lists offer.
+    Diff(DiffArgs),
+    /// Write down what the servers offer, in toolyard.lock.
+    Lock(LockArgs),
+    /// Check what the servers offer for problems, without calling anything.
+    Lint(LintArgs),
     /// Add a server to toolyard.toml.
     Add(AddArgs),
     /// Remove a server from toolyard.toml.

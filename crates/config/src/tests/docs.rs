@@ -17,7 +17,7 @@ const PLAIN_TYPES: [(&str, &str); 3] =
 
 /// The sections of the page in their order: the top-level key, its heading, and where to read more.
 /// Keys that are not named here are in the first section.
-const SECTIONS: [(&str, &str, &str); 10] = [
+const SECTIONS: [(&str, &str, &str); 11] = [
     ("limits", "[limits]", "See [How limits combine](#how-limits-combine)."),
     ("connections", "[connections]", ""),
     ("tokens", "[[tokens]]", "See [Give a team access](../tasks/give-a-team-access.md)."),
@@ -26,6 +26,7 @@ const SECTIONS: [(&str, &str, &str); 10] = [
     ("cluster", "[cluster]", ""),
     ("audit", "[audit]", "See [Audit log and history](audit.md)."),
     ("history", "[history]", "See [Audit log and history](audit.md)."),
+    ("lint", "[lint]", "See [Lint rules](lint.md)."),
     ("tester", "[tester]", "See [Tester tools](tester.md)."),
     ("programs", "[programs]", "See [Programs](programs.md)."),
 ];
@@ -412,6 +413,7 @@ fn the_documented_defaults_are_the_defaults() {
                 (config.limits.drain_timeout(), &config.connections, config.demo),
                 config.tester.settings(toolyard_tester::TesterSharing::Process),
                 (config.programs.settings(), config.programs.is_enabled()),
+                config.lint.settings(),
                 (&config.audit, &config.history),
                 config.servers(),
             )
