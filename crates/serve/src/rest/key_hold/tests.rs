@@ -93,7 +93,7 @@ impl SharedKeys for MemoryKeys {
 /// A front whose tool takes ten seconds and counts its calls.
 fn front(keys: &Arc<MemoryKeys>, calls: &Arc<Mutex<usize>>) -> axum::Router {
     let calls = Arc::clone(calls);
-    let work = Tool::raw("work", move |arguments: toolyard_hub::Raw, _: toolyard_sdk::Context| {
+    let count = Tool::raw("count", move |arguments: toolyard_hub::Raw, _: toolyard_sdk::Context| {
         let calls = Arc::clone(&calls);
         async move {
             *calls.lock() += 1;
@@ -103,7 +103,7 @@ fn front(keys: &Arc<MemoryKeys>, calls: &Arc<Mutex<usize>>) -> axum::Router {
     });
     let shared_keys = Some(Arc::clone(keys) as Arc<dyn SharedKeys>);
     let yard = Yard::new(YardSettings { shared_keys, ..YardSettings::default() });
-    yard.add(NativeSource::new("native").tool(work).into_source());
+    yard.add(NativeSource::new("native").tool(count).into_source());
     let settings = RestSettings::from_mcp(&McpSettings::default(), &EndpointSettings::default());
     router(RestFront::new(yard, settings))
 }
@@ -113,7 +113,7 @@ async fn ask(front: &axum::Router, params: &str, context: &Value) -> (u16, Strin
     let mut context = context.clone();
     context["idempotencyKey"] = "k".into();
     let body = format!(r#"{{"params":{params},"context":{context}}}"#);
-    let request = Request::post("/mcp/tools/work/execute").header("content-type", "application/json");
+    let request = Request::post("/mcp/tools/count/execute").header("content-type", "application/json");
     let mut request = request.body(Body::from(body)).unwrap();
     request.extensions_mut().insert(Principal::owner());
     let response = front.clone().oneshot(request).await.unwrap();
@@ -167,7 +167,7 @@ async fn a_call_whose_replica_has_stopped_is_never_repeated() {
     let (keys, calls) = (Arc::new(MemoryKeys::default()), Arc::default());
     let front = front(&keys, &calls);
     let state = ("{}".to_owned(), MemoryState::Unknown);
-    keys.keys.lock().insert("owner/work/k".to_owned(), state);
+    keys.keys.lock().insert("owner/count/k".to_owned(), state);
     let answer = ask(&front, "{}", &json!({})).await;
     let conflict = "invalid request: `context.idempotencyKey`: was already used, and the outcome is unknown \
                     because the replica that made the call has stopped";
