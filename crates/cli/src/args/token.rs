@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -22,15 +23,15 @@ pub(crate) struct NewTokenArgs {
     pub(crate) name: Option<String>,
 
     /// Permission to grant. Can be repeated. `*` grants all permissions.
-    #[arg(long, value_name = "PERMISSION")]
+    #[arg(long, value_name = "PERMISSION", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) permission: Vec<String>,
 
     /// Glob of server names that the holder may use. Can be repeated. Default: all servers.
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) server: Vec<String>,
 
     /// Glob of full tool names that the holder may use. Can be repeated. Default: all tools.
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) tool: Vec<String>,
 
     /// Limits of the holder, as a TOML table such as '{ calls = 4, call_seconds = 30.0 }'. The keys

@@ -94,3 +94,13 @@ fn limits_of_a_new_token_are_checked_like_those_of_the_configuration() {
         assert!(errors.starts_with(error), "{text}: {errors}");
     }
 }
+
+#[test]
+fn an_empty_permission_server_or_tool_is_refused() {
+    let scratch = yard();
+    for option in ["--permission", "--server", "--tool"] {
+        let (code, output, errors) = run(&scratch, &["token", "new", "--name", "ada", option, ""]);
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{option}");
+        assert!(errors.starts_with(&format!("error: a value is required for '{option} <")), "{errors}");
+    }
+}
