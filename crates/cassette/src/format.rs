@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use toolyard_hub::Raw;
+use toolyard_hub::{Raw, Timestamp};
 
 /// The version of the format that this code writes and reads.
 pub(crate) const FORMAT: u32 = 1;
@@ -26,6 +26,19 @@ pub struct CassetteHeader {
     pub transport: CassetteTransport,
     /// When the recording started, in RFC 3339.
     pub started: String,
+}
+
+impl CassetteHeader {
+    /// Creates the header of a recording that starts now.
+    pub fn new(server: &str, transport: CassetteTransport, started: Timestamp) -> Self {
+        Self {
+            format: FORMAT,
+            toolyard: env!("CARGO_PKG_VERSION").to_owned(),
+            server: server.to_owned(),
+            transport,
+            started: started.to_string(),
+        }
+    }
 }
 
 /// The transport between the recorder and its client, which is also that of the server.

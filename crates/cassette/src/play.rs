@@ -15,7 +15,7 @@ use crate::answer_error::{lost_answer, unanswered, unmatched, write_error_respon
 use crate::format::Cassette;
 use crate::masked_match::is_equal_except_masked;
 use crate::splice::{replace_value, value_at};
-use crate::tape::{Exchange, SUBSCRIPTION_ID, Tape, TapeStep, TriggerKind, matched_params};
+use crate::tape::{Exchange, LISTEN, SUBSCRIPTION_ID, Tape, TapeStep, TriggerKind, matched_params};
 
 /// How long a client may take to answer a question. A user may have to type the answer.
 const ANSWERING: Duration = Duration::from_secs(600);
@@ -227,6 +227,11 @@ impl ReplaySession {
             match step {
                 TapeStep::Respond { message, status, .. } => {
                     let Some(live) = &live else { continue };
+                    let is_result = value_at(message.get(), &["result"]).is_some();
+                    if is_result && exchange.trigger.method == LISTEN {
+                        // It was sent when the recorded session ended.
+                        self.wait_for_end(live).await;
+                    }
                     let text = replace_value(message.get(), &["id"], live.id.as_json());
                     let text = replace_subscription(text.unwrap_or_default(), &live.id);
                     responded = true;
@@ -265,15 +270,18 @@ impl ReplaySession {
         }
         let Some(live) = live.filter(|_| !exchange.has_response()) else { return };
         // A subscription stays open. A canceled request never had an answer.
-        if exchange.trigger.method == "subscriptions/listen" || exchange.is_canceled {
-            tokio::select! {
-                () = live.out.closed() => {}
-                () = self.ending.cancelled() => {}
-            }
-            return;
+        if exchange.trigger.method == LISTEN || exchange.is_canceled {
+            return self.wait_for_end(&live).await;
         }
         let error = error_frame(&live.id, &unanswered(exchange));
         let _ = live.out.send(error).await;
+    }
+
+    async fn wait_for_end(&self, live: &LiveRequest) {
+        tokio::select! {
+            () = live.out.closed() => {}
+            () = self.ending.cancelled() => {}
+        }
     }
 
     async fn pause(&self, millis: u64) {

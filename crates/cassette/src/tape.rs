@@ -17,11 +17,14 @@ use crate::splice::value_at;
 /// Where a notification names the request of its subscription (modern era).
 pub(crate) const SUBSCRIPTION_ID: [&str; 3] = ["params", "_meta", "io.modelcontextprotocol/subscriptionId"];
 
+/// The request that opens a subscription (modern era). It ends with the session.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+
 /// A recorded session.
 #[derive(Debug, Clone, Default)]
 pub struct Tape {
     pub exchanges: Vec<Exchange>,
-    /// The eras of the recorded requests, in the order of their first request with a result.
+    /// The eras of the requests that were answered with a result, in the order of their first one.
     pub eras: Vec<Era>,
 }
 
@@ -33,6 +36,7 @@ pub struct Exchange {
     /// When the client sent the message, in milliseconds.
     pub at: u64,
     pub trigger: Trigger,
+    pub era: Era,
     pub steps: Vec<TapeStep>,
     /// Whether the client canceled the request.
     pub is_canceled: bool,
@@ -64,7 +68,7 @@ pub enum TapeStep {
     /// The server sends a request.
     Ask { message: Raw, id: String, at: u64, exchange: usize },
     /// The client responds to a request of the server.
-    Await { id: String, at: u64 },
+    Await { message: Raw, id: String, at: u64 },
 }
 
 impl Exchange {
@@ -90,13 +94,8 @@ impl Tape {
         let mut tape = builder.tape;
         for exchange in &tape.exchanges {
             let is_result = |response: &&Raw| value_at(response.get(), &["result"]).is_some();
-            if exchange.trigger.kind == TriggerKind::Request
-                && exchange.response().filter(is_result).is_some()
-            {
-                let era = if builder.modern.contains(&exchange.line) { Era::Modern } else { Era::Legacy };
-                if !tape.eras.contains(&era) {
-                    tape.eras.push(era);
-                }
+            if exchange.response().filter(is_result).is_some() && !tape.eras.contains(&exchange.era) {
+                tape.eras.push(exchange.era);
             }
         }
         tape
@@ -123,8 +122,6 @@ struct TapeBuilder {
     open: Vec<OpenRequest>,
     /// The exchange of each request of the server.
     questions: HashMap<String, usize>,
-    /// The lines of requests of the modern era.
-    modern: Vec<usize>,
 }
 
 impl TapeBuilder {
@@ -149,6 +146,8 @@ impl TapeBuilder {
     }
 
     fn add_client_message(&mut self, entry: &CassetteEntry, raw: Raw, message: RpcMessage) {
+        const VERSION: [&str; 3] = ["params", "_meta", "io.modelcontextprotocol/protocolVersion"];
+        let is_modern = value_at(raw.get(), &VERSION).is_some();
         let (kind, method, params) = match message {
             RpcMessage::Request(request) => {
                 let progress = value_at(raw.get(), &["params", "_meta", "progressToken"]);
@@ -158,10 +157,6 @@ impl TapeBuilder {
                     stream: entry.stream,
                     progress_token: progress.map(ToOwned::to_owned),
                 });
-                const VERSION: [&str; 3] = ["params", "_meta", "io.modelcontextprotocol/protocolVersion"];
-                if request.method == "server/discover" || value_at(raw.get(), &VERSION).is_some() {
-                    self.modern.push(entry.line);
-                }
                 (TriggerKind::Request, request.method, request.params)
             }
             RpcMessage::Notification(notification) => {
@@ -173,7 +168,11 @@ impl TapeBuilder {
             RpcMessage::Response(response) => {
                 let id = response.id.as_json().to_owned();
                 if let Some(exchange) = self.questions.get(&id) {
-                    self.tape.exchanges[*exchange].steps.push(TapeStep::Await { id, at: entry.at });
+                    self.tape.exchanges[*exchange].steps.push(TapeStep::Await {
+                        message: raw,
+                        id,
+                        at: entry.at,
+                    });
                 }
                 return;
             }
@@ -184,6 +183,7 @@ impl TapeBuilder {
             line: entry.line,
             at: entry.at,
             trigger,
+            era: if is_modern { Era::Modern } else { Era::Legacy },
             steps: Vec::new(),
             is_canceled: false,
         });
@@ -262,7 +262,7 @@ impl TapeBuilder {
     }
 
     fn is_subscription(&self, exchange: usize) -> bool {
-        self.tape.exchanges[exchange].trigger.method == "subscriptions/listen"
+        self.tape.exchanges[exchange].trigger.method == LISTEN
     }
 }
 

@@ -120,6 +120,7 @@ async fn a_subscription_is_renamed_and_receives_what_a_call_causes() {
             r#"> {"id":2,"method":"tools/call"}"#,
             r#"< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
             r#"< {"id":2,"result":{}}"#,
+            r#"< {"id":1,"result":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
         ],
         ReplayTiming::Immediate,
     );
@@ -129,6 +130,9 @@ async fn a_subscription_is_renamed_and_receives_what_a_call_causes() {
     let changed = client.ask(r#"{"id":"c","method":"tools/call"}"#).await;
     assert_eq!(changed, format!(r#"{{"method":"notifications/tools/list_changed",{about}"#));
     assert_eq!(client.read().await, r#"{"id":"c","result":{}}"#);
+    client.to.shutdown().await.unwrap();
+    let ended = r#"{"id":"s","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"s"}}}"#;
+    assert_eq!(client.read().await, ended);
 }
 
 #[tokio::test]

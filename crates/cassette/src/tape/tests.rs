@@ -27,7 +27,7 @@ fn show(tape: &Tape) -> Vec<String> {
         TapeStep::RespondText { at, .. } => format!("text {at}"),
         TapeStep::Notify { at, exchange, .. } => format!("notify {at} for {exchange}"),
         TapeStep::Ask { at, id, .. } => format!("ask {at} {id}"),
-        TapeStep::Await { at, id } => format!("await {at} {id}"),
+        TapeStep::Await { at, id, .. } => format!("await {at} {id}"),
     };
     let show = |(index, exchange): (usize, &super::Exchange)| {
         let steps: Vec<String> = exchange.steps.iter().map(step).collect();
