@@ -80,7 +80,7 @@ pub async fn record_stdio(
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(GRACE) => {}
             }
-            child.stop(EXIT).await;
+            child.stop(if stop.is_cancelled() { Duration::ZERO } else { EXIT }).await;
         }
         RecordEnd::ServerExited { code, description } => {
             // The client can also have closed its end of the output.

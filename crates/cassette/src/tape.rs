@@ -37,6 +37,8 @@ pub struct Exchange {
     pub at: u64,
     pub trigger: Trigger,
     pub era: Era,
+    /// What the client declared in this request that it can do.
+    pub capabilities: Option<Value>,
     pub steps: Vec<TapeStep>,
     /// Whether the client canceled the request.
     pub is_canceled: bool,
@@ -148,6 +150,10 @@ impl TapeBuilder {
     fn add_client_message(&mut self, entry: &CassetteEntry, raw: Raw, message: RpcMessage) {
         const VERSION: [&str; 3] = ["params", "_meta", "io.modelcontextprotocol/protocolVersion"];
         let is_modern = value_at(raw.get(), &VERSION).is_some();
+        const CAPABILITIES: [&[&str]; 2] =
+            [&["params", "capabilities"], &["params", "_meta", "io.modelcontextprotocol/clientCapabilities"]];
+        let capabilities = CAPABILITIES.iter().find_map(|path| value_at(raw.get(), path));
+        let capabilities = capabilities.and_then(|text| serde_json::from_str(text).ok());
         let (kind, method, params) = match message {
             RpcMessage::Request(request) => {
                 let progress = value_at(raw.get(), &["params", "_meta", "progressToken"]);
@@ -184,6 +190,7 @@ impl TapeBuilder {
             at: entry.at,
             trigger,
             era: if is_modern { Era::Modern } else { Era::Legacy },
+            capabilities,
             steps: Vec::new(),
             is_canceled: false,
         });

@@ -12,7 +12,7 @@ use toolyard_cassette::{
 };
 use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{Redaction, Secret, Timestamp};
-use toolyard_upstream::{CommandSettings, ServerSettings, TransportSettings, UrlSettings};
+use toolyard_upstream::{CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlSettings};
 
 use super::replay::cassette_error;
 use crate::Exit;
@@ -149,10 +149,18 @@ fn select_server(which: &ServerSelectionArgs) -> Result<(ServerSettings, BTreeSe
 fn known_secrets(server: &ServerSettings, secret_variables: &BTreeSet<String>) -> Vec<Secret> {
     let redaction = Redaction::default();
     let is_secret = |name: &str| secret_variables.contains(name) || redaction.is_secret_key(name);
+    // Other variables of this process reach no server, unless it inherits all of them.
+    let inherits_all = matches!(
+        &server.transport,
+        TransportSettings::Command(CommandSettings { inherit: EnvInheritance::Everything, .. })
+    );
+    let reaches_server = |name: &str| {
+        secret_variables.contains(name) || (inherits_all && is_secret(name) && !is_setting_of_session(name))
+    };
     let around = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut secrets: Vec<Secret> =
-        around.filter(|(name, _)| is_secret(name)).map(|(_, value)| Secret::new(value)).collect();
+        around.filter(|(name, _)| reaches_server(name)).map(|(_, value)| Secret::new(value)).collect();
     let named = match &server.transport {
         TransportSettings::Command(command) => {
             let mut words = command.args.iter().peekable();
@@ -176,6 +184,11 @@ fn known_secrets(server: &ServerSettings, secret_variables: &BTreeSet<String>) -
         secrets.extend(value.reveal().split_once(' ').map(|(_, credentials)| Secret::new(credentials)));
     }
     secrets
+}
+
+/// Whether a variable describes the login session of the user, such as `PWD` and `DESKTOP_SESSION`.
+fn is_setting_of_session(name: &str) -> bool {
+    matches!(name, "PWD" | "OLDPWD") || name.contains("SESSION") || name.ends_with("_SOCK")
 }
 
 fn proxy_target(settings: &UrlSettings) -> Result<ProxyTarget, CommandError> {

@@ -29,7 +29,7 @@ pub(crate) async fn run(args: ReplayArgs, stop: CancellationToken) -> Result<Exi
 }
 
 /// Reads a recording. Warns if it is not complete.
-pub(super) fn open_cassette(path: &Path) -> Result<Cassette, CommandError> {
+fn open_cassette(path: &Path) -> Result<Cassette, CommandError> {
     let cassette = Cassette::open(path).map_err(|error| cassette_error(path, &error))?;
     for note in &cassette.notes {
         print_warning(&format!("{}: {note}", path.display()));

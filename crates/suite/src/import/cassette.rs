@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use toolyard_cassette::{Cassette, Exchange, Tape, TapeStep};
 use toolyard_upstream::Era;
 
 use super::recorded::{RecordedFileOptions, RecordedMessage, RecordedServer, UnrepeatableRequests};
 use crate::expect::ConditionKind;
-use crate::file::{TestFile, TestFileProblem};
+use crate::file::{AnswerSequence, TestFile, TestFileProblem};
 
 /// Returns a test file for each era of a recording. They name no server.
 pub fn import_cassette(path: &Path, cassette: &Cassette) -> Result<Vec<TestFile>, Vec<TestFileProblem>> {
@@ -32,7 +32,9 @@ fn file_of(path: &Path, tape: &Tape, era: Era) -> TestFile {
     let mut server = RecordedServer::default();
     let of_era = |exchange: &&Exchange| exchange.era == era;
     // Several clients can have used the same IDs, so each request gets the number of its exchange.
+    let mut declared = DeclaredCapabilities::default();
     for (number, exchange) in tape.requests().filter(of_era).enumerate() {
+        declared.add(exchange.capabilities.as_ref());
         server.add_request(
             exchange.line,
             RecordedMessage {
@@ -53,14 +55,43 @@ fn file_of(path: &Path, tape: &Tape, era: Era) -> TestFile {
             }
         }
     }
-    server.into_file(RecordedFileOptions {
+    let mut file = server.into_file(RecordedFileOptions {
         path,
         name: path.display().to_string(),
         server: None,
         era: Some(era),
         unrepeatable: UnrepeatableRequests::Skip,
         condition: ConditionKind::EqualsRecorded,
-    })
+    });
+    // Servers offer different things to different clients.
+    let answers = &mut file.answers;
+    if declared.elicitation && answers.elicitation.is_none() {
+        answers.elicitation = AnswerSequence::InOrder(Vec::new());
+    }
+    if declared.sampling && answers.sampling.is_none() {
+        answers.sampling = AnswerSequence::InOrder(Vec::new());
+    }
+    if declared.roots && answers.roots.is_none() {
+        answers.roots = Some(json!({"roots": []}));
+    }
+    file
+}
+
+/// What the recorded client could answer.
+#[derive(Debug, Default)]
+struct DeclaredCapabilities {
+    elicitation: bool,
+    sampling: bool,
+    roots: bool,
+}
+
+impl DeclaredCapabilities {
+    fn add(&mut self, capabilities: Option<&Value>) {
+        let has = |name: &str| capabilities.is_some_and(|capabilities| capabilities.get(name).is_some());
+        self.elicitation |= has("elicitation");
+        self.sampling |= has("sampling");
+        self.roots |= has("roots");
+    }
 }
 
 /// Reads a message that was parsed before.
@@ -85,7 +116,7 @@ mod tests {
     #[test]
     fn requests_become_tests_and_others_are_skipped() {
         let lines = [
-            ("client", json!({"id": 0, "method": "initialize", "params": {}})),
+            ("client", json!({"id": 0, "method": "initialize", "params": {"capabilities": {"roots": {}}}})),
             ("server", json!({"id": 0, "result": {}})),
             ("client", json!({"id": 1, "method": "tools/call", "params": {"name": "ask"}})),
             ("server", json!({"id": 7, "method": "elicitation/create", "params": {}})),
@@ -119,6 +150,8 @@ mod tests {
         ];
         assert_eq!(names, expect);
         assert_eq!(file.answers.elicitation, AnswerSequence::InOrder(vec![json!({"action": "decline"})]));
+        assert_eq!(file.answers.roots, Some(json!({"roots": []})));
+        assert!(file.answers.sampling.is_none());
         let ExpectationCheck::Value { matcher, .. } = &file.tests[2].steps[0].expect.items[0].check else {
             panic!("{:?}", file.tests[2])
         };
