@@ -22,6 +22,7 @@ mod read;
 mod record;
 mod replay;
 mod result_output;
+mod save_test;
 mod search;
 mod test;
 

@@ -23,6 +23,8 @@ pub enum SavedServer {
         args: Vec<String>,
         /// The names of environment variables. Their values stay outside the file.
         env: Vec<String>,
+        /// Default: the folder of the file.
+        cwd: Option<String>,
     },
     Url {
         url: String,
@@ -63,7 +65,7 @@ pub fn render_saved_tests(server: &SavedServer, calls: &[SavedCall]) -> String {
     let texts = |words: &[String]| words.iter().map(|word| escape(&Value::String(word.clone()))).collect();
     let server = match server {
         SavedServer::Configured(name) => escape(&Value::String(name.clone())),
-        SavedServer::Command { program, args, env } => {
+        SavedServer::Command { program, args, env, cwd } => {
             let mut members = Map::new();
             members.insert("command".to_owned(), escape(&Value::String(program.clone())));
             if !args.is_empty() {
@@ -71,6 +73,9 @@ pub fn render_saved_tests(server: &SavedServer, calls: &[SavedCall]) -> String {
             }
             if !env.is_empty() {
                 members.insert("env".to_owned(), Value::Object(env.iter().map(secret).collect()));
+            }
+            if let Some(cwd) = cwd {
+                members.insert("cwd".to_owned(), escape(&Value::String(cwd.clone())));
             }
             Value::Object(members)
         }

@@ -43,7 +43,7 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("openapi", &["hub", "random"]),
     ("program", &["hub"]),
     ("tui", &["hub"]),
-    ("tester", &["hub", "upstream"]),
+    ("tester", &["hub", "suite", "upstream"]),
     ("remote", &["hub", "upstream"]),
     ("cassette", &["hub", "upstream", "wire", "random"]),
     ("suite", &["cassette", "hub", "upstream", "wire"]),

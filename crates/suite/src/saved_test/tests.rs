@@ -27,6 +27,7 @@ fn a_saved_call_is_a_test_file() {
         program: "node".to_owned(),
         args: vec!["build/index.js".to_owned()],
         env: vec!["API_KEY".to_owned()],
+        cwd: Some("..".to_owned()),
     };
     let failed = SavedCall {
         request: SavedRequest::Prompt { name: "p".to_owned(), arguments: json!({}) },
