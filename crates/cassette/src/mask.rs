@@ -246,6 +246,8 @@ impl MaskWalk<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
+    use serde_json::Value;
     use serde_json::value::RawValue;
     use toolyard_hub::Secret;
 
@@ -255,7 +257,7 @@ mod tests {
         let mask = SecretMask::with_values(values.iter().map(|value| Secret::new(*value)));
         let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
         let masked = mask.mask_json(&raw);
-        assert!(serde_json::from_str::<serde_json::Value>(&masked.text).is_ok(), "{}", masked.text);
+        assert!(serde_json::from_str::<Value>(&masked.text).is_ok(), "{}", masked.text);
         (masked.text, masked.masked)
     }
 
@@ -290,6 +292,38 @@ mod tests {
         let expect = r#"{"properties":{"token":"[redacted]"},"tokens":["[redacted]"],"credentials":{"user":"[redacted]","n":"[redacted]","on":true}}"#;
         assert_eq!(masked, expect);
         assert_eq!(places, ["/properties/token", "/tokens/0", "/credentials/user", "/credentials/n"]);
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let key = prop::sample::select(vec!["a", "token", "properties", "maxTokens", "~/", "password"]);
+        let leaf = prop_oneof![
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+            "[a-z ]{0,8}(hunter22)?[\"\\\\é]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(key.clone(), inner, 0..4).prop_map(|members| Value::Object(
+                    members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+                )),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_stays_json_and_only_masked_places_change(value in any_json(), pretty in any::<bool>()) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            let (masked, places) = mask(&["hunter22"], &text.unwrap());
+            assert!(!masked.contains("hunter22"), "{masked}");
+            let mut masked: Value = serde_json::from_str(&masked).unwrap();
+            for place in &places {
+                *masked.pointer_mut(place).unwrap() = value.pointer(place).unwrap().clone();
+            }
+            assert_eq!(masked, value);
+        }
     }
 
     #[test]

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use completions::complete_for_shell;
+pub(crate) use save_test::test_writer;
 
 use crate::Exit;
 use crate::args::WorkbenchCommand;

@@ -1,3 +1,4 @@
+use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use serde_json::json;
 use toolyard_wire::Era;
 
@@ -88,6 +89,38 @@ fn streams_tell_equal_ids_of_two_clients_apart() {
         r#"<1 {"id":1,"result":{}}"#,
     ]);
     assert_eq!(show(&tape), ["0 a: notify 2 for 0, respond 4", "1 b: respond 3"]);
+}
+
+proptest! {
+    #[test]
+    fn any_file_is_read_or_refused(
+        lines in prop::collection::vec(
+            prop_oneof![
+                any::<Vec<u8>>(),
+                prop::sample::select(vec![
+                    r#"{"at":1,"from":"client","message":{"jsonrpc":"2.0","id":1,"method":"a"}}"#,
+                    r#"{"at":1,"from":"client","stream":1,"message":{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}}"#,
+                    r#"{"at":2,"from":"server","message":{"jsonrpc":"2.0","id":1,"result":{}}}"#,
+                    r#"{"at":2,"from":"server","message":{"jsonrpc":"2.0","id":1,"method":"roots/list"}}"#,
+                    r#"{"at":2,"from":"client","message":[{"jsonrpc":"2.0","id":1,"result":{}},7]}"#,
+                    r#"{"at":0,"from":"server","stream":1,"status":400,"text":"no"}"#,
+                    r#"{"at":3,"from":"server","message":{"jsonrpc":"2.0","method":"n","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}}"#,
+                ]).prop_map(|line| line.as_bytes().to_vec()),
+            ],
+            0..12,
+        ),
+    ) {
+        let mut text = HEADER.as_bytes().to_vec();
+        for line in &lines {
+            text.push(b'\n');
+            text.extend_from_slice(line);
+        }
+        if let Ok(cassette) = Cassette::parse(&text) {
+            let tape = Tape::new(&cassette);
+            let steps: usize = tape.exchanges.iter().map(|exchange| exchange.steps.len()).sum();
+            assert!(tape.exchanges.len() + steps <= 2 * cassette.entries.len());
+        }
+    }
 }
 
 #[test]

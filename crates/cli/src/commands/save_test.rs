@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolyard_hub::{HubError, Outcome, ToolEntry};
+use toolyard_hub::{CallTarget, HubError, Outcome, Raw, ToolEntry};
 use toolyard_suite::{
     SavedCall, SavedOutcome, SavedRequest, SavedServer, append_saved_test, render_saved_tests,
 };
+use toolyard_tui::UiTestWriter;
 use toolyard_upstream::TransportSettings;
 
 use crate::Exit;
@@ -40,7 +41,7 @@ pub(super) fn save_test(
                 .suggest("pass another file")
         })?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            render_saved_tests(&server(path, other, tool)?, std::slice::from_ref(&call))
+            render_saved_tests(&server(Some(path), other, tool.source.as_str())?, std::slice::from_ref(&call))
         }
         Err(error) => {
             return Err(CommandError::usage(format!("cannot read {}: {error}", path.display())));
@@ -54,14 +55,48 @@ pub(super) fn save_test(
     Ok(())
 }
 
-fn server(path: &Path, other: &AdHocServerArgs, tool: &ToolEntry) -> Result<SavedServer, CommandError> {
+/// Returns how the UI writes a call as a test. The text can be saved anywhere.
+pub(crate) fn test_writer(other: &AdHocServerArgs) -> UiTestWriter {
+    let other = other.clone();
+    UiTestWriter::new(move |call| {
+        let read = |arguments: Option<&Raw>| {
+            arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+        };
+        let name = call.raw_name.to_owned();
+        let request = match call.target {
+            CallTarget::Resource { uri } => SavedRequest::Read { uri: uri.clone() },
+            CallTarget::Prompt { arguments, .. } => {
+                SavedRequest::Prompt { name, arguments: read(arguments.as_ref()) }
+            }
+            CallTarget::Tool { arguments, .. } => {
+                SavedRequest::Call { tool: name, arguments: read(arguments.as_ref()) }
+            }
+            CallTarget::Completion { .. } => return String::new(),
+        };
+        let result = serde_json::from_str(call.result).unwrap_or_default();
+        let call_to_save = SavedCall { request, outcome: SavedOutcome::Result(result) };
+        // The arguments of the command line were checked at the start.
+        let server = server(AnyFolder::default(), &other, call.server)
+            .unwrap_or_else(|_| SavedServer::Configured(call.server.to_owned()));
+        render_saved_tests(&server, &[call_to_save])
+    })
+}
+
+/// The file is not known yet.
+type AnyFolder<'a> = Option<&'a Path>;
+
+/// Returns the server of a test. `path` is the file, if it is known.
+fn server(path: AnyFolder<'_>, other: &AdHocServerArgs, name: &str) -> Result<SavedServer, CommandError> {
     Ok(match ad_hoc::server_settings(other)?.map(|settings| settings.transport) {
-        None => SavedServer::Configured(tool.source.to_string()),
+        None => SavedServer::Configured(name.to_owned()),
         Some(TransportSettings::Url(url)) => {
             SavedServer::Url { url: url.url, headers: url.headers.into_keys().collect() }
         }
         Some(TransportSettings::Command(command)) => {
-            let here = folder_from(path);
+            let here = match path {
+                Some(path) => folder_from(path),
+                None => std::env::current_dir().ok().map(|folder| folder.display().to_string()),
+            };
             // A program with a path is looked up in the folder of the file.
             let is_relative = command.program.contains('/') && Path::new(&command.program).is_relative();
             let program = match &here {
