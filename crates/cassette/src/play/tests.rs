@@ -1,3 +1,5 @@
+//! Replays over a pair of streams, with a client that sends and reads lines.
+
 use std::sync::Arc;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};

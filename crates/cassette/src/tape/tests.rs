@@ -1,3 +1,5 @@
+//! Tapes from short recordings.
+
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use serde_json::json;
 use toolyard_wire::Era;

@@ -1,3 +1,5 @@
+//! Saved calls are read back as test files.
+
 use std::path::Path;
 
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
