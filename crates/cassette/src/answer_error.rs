@@ -58,6 +58,13 @@ pub(crate) fn lost_answer() -> RpcError {
     RpcError::new(code::INTERNAL, message)
 }
 
+/// Returns the error that stands for an HTTP response without a message.
+pub(crate) fn http_error(status: u16, body: &str) -> RpcError {
+    let message =
+        format!("the recorded server responded with HTTP status {status}: {}", shorten(body.trim()));
+    RpcError::new(code::INTERNAL, message)
+}
+
 /// Writes an error response. `id` is `None` if the ID of the request could not be read.
 pub(crate) fn write_error_response(id: Option<&RequestId>, error: &RpcError) -> String {
     let mut body = json!({"code": error.code, "message": error.message});

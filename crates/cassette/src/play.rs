@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolyard_wire::{RequestId, RpcMessage, RpcRequest};
 
-use crate::answer_error::{lost_answer, unanswered, unmatched, write_error_response};
+use crate::answer_error::{http_error, lost_answer, unanswered, unmatched, write_error_response};
 use crate::format::Cassette;
 use crate::masked_match::is_equal_except_masked;
 use crate::splice::{replace_value, value_at};
@@ -45,13 +45,17 @@ pub(crate) struct ReplayFrame {
     pub(crate) kind: FrameKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum FrameKind {
     Message,
     /// The response to the request, with the HTTP status that it had.
     Response(Option<u16>),
-    /// A body that is not a message.
-    Body(u16),
+    /// The body of an HTTP response that is not a message, and what stands for it on other
+    /// transports.
+    Body {
+        status: u16,
+        error: String,
+    },
 }
 
 pub(crate) type Playing = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -71,9 +75,10 @@ pub(crate) struct ReplaySession {
 #[derive(Debug, Default)]
 struct SessionState {
     used: Vec<bool>,
-    /// The open requests, by exchange.
-    live: HashMap<usize, LiveRequest>,
-    in_flight: HashMap<RequestId, CancellationToken>,
+    /// The open requests, by exchange. Clients without a session can have several.
+    live: HashMap<usize, Vec<LiveRequest>>,
+    in_flight: HashMap<RequestId, (u64, CancellationToken)>,
+    requests: u64,
     /// The questions that the client has not answered.
     questions: HashMap<String, oneshot::Sender<()>>,
     renamed: u64,
@@ -82,6 +87,8 @@ struct SessionState {
 /// A request of this client that an exchange answers.
 #[derive(Debug, Clone)]
 struct LiveRequest {
+    /// Identifies the request in this session. Several clients can use the same ID.
+    number: u64,
     id: RequestId,
     progress_token: Option<String>,
     out: mpsc::Sender<ReplayFrame>,
@@ -142,7 +149,7 @@ impl ReplaySession {
     pub(crate) fn close(&self) {
         self.end_waiting();
         let state = self.state.lock();
-        state.in_flight.values().for_each(CancellationToken::cancel);
+        state.in_flight.values().for_each(|(_, cancel)| cancel.cancel());
     }
 
     fn accept_request(self: &Arc<Self>, request: RpcRequest, out: mpsc::Sender<ReplayFrame>) -> Playing {
@@ -160,18 +167,21 @@ impl ReplaySession {
             };
             return Box::pin(async move { drop(out.send(answer).await) });
         };
-        let live = LiveRequest {
-            id: request.id.clone(),
-            progress_token: value_at(text, &["_meta", "progressToken"]).map(ToOwned::to_owned),
-            out,
-        };
         let cancel = CancellationToken::new();
-        {
+        let live = {
             let mut state = self.state.lock();
-            state.live.insert(exchange, live.clone());
-            state.in_flight.insert(request.id.clone(), cancel.clone());
-        }
-        let guard = LiveRequestGuard { session, exchange, id: request.id };
+            state.requests += 1;
+            let live = LiveRequest {
+                number: state.requests,
+                id: request.id.clone(),
+                progress_token: value_at(text, &["_meta", "progressToken"]).map(ToOwned::to_owned),
+                out,
+            };
+            state.live.entry(exchange).or_default().push(live.clone());
+            state.in_flight.insert(request.id.clone(), (live.number, cancel.clone()));
+            live
+        };
+        let guard = LiveRequestGuard { session, exchange, number: live.number, id: request.id };
         Box::pin(async move {
             tokio::select! {
                 () = guard.session.play(exchange, Some(live.clone())) => {}
@@ -184,7 +194,7 @@ impl ReplaySession {
     fn cancel(&self, id: Option<&str>) {
         let state = self.state.lock();
         let canceled = state.in_flight.iter().find(|(request, _)| Some(request.as_json()) == id);
-        if let Some((_, cancel)) = canceled {
+        if let Some((_, (_, cancel))) = canceled {
             cancel.cancel();
         }
     }
@@ -238,17 +248,22 @@ impl ReplaySession {
                     self.send(Some(live), text, FrameKind::Response(*status)).await;
                 }
                 TapeStep::RespondText { text, status, .. } => {
+                    let Some(live) = &live else { continue };
                     responded = true;
-                    self.send(live.as_ref(), text.clone(), FrameKind::Body(*status)).await;
+                    let error = write_error_response(Some(&live.id), &http_error(*status, text));
+                    self.send(Some(live), text.clone(), FrameKind::Body { status: *status, error }).await;
                 }
                 TapeStep::Notify { message, exchange, .. } => {
-                    let target = self.live_request(*exchange, index, live.as_ref());
-                    let Some(text) = readdress(message.get(), target.as_ref(), &questions) else { continue };
-                    let target = target.filter(|_| !responded || *exchange != index);
-                    self.send(target.as_ref(), text, FrameKind::Message).await;
+                    for target in self.targets(*exchange, index, live.as_ref()) {
+                        let text = readdress(message.get(), target.as_ref(), &questions);
+                        let target = target.filter(|_| !responded || *exchange != index);
+                        if let Some(text) = text {
+                            self.send(target.as_ref(), text, FrameKind::Message).await;
+                        }
+                    }
                 }
                 TapeStep::Ask { message, id, exchange, .. } => {
-                    let target = self.live_request(*exchange, index, live.as_ref());
+                    let target = self.targets(*exchange, index, live.as_ref()).pop().flatten();
                     let (asked, answered) = self.register_question(id);
                     let text = replace_value(message.get(), &["id"], &asked).unwrap_or_default();
                     questions.insert(id, (asked, answered));
@@ -290,17 +305,22 @@ impl ReplaySession {
         }
     }
 
-    /// Returns the open request of this client for an exchange.
-    fn live_request(
+    /// Returns the open requests that a message is for: `live` if it is for the current exchange, or
+    /// those of another one. `None` stands for no request.
+    fn targets(
         &self,
         exchange: usize,
         current: usize,
         live: Option<&LiveRequest>,
-    ) -> Option<LiveRequest> {
-        if exchange == current {
-            return live.cloned();
+    ) -> Vec<Option<LiveRequest>> {
+        let others = match exchange == current {
+            true => Vec::new(),
+            false => self.state.lock().live.get(&exchange).cloned().unwrap_or_default(),
+        };
+        if others.is_empty() {
+            return vec![live.filter(|_| exchange == current).cloned()];
         }
-        self.state.lock().live.get(&exchange).cloned()
+        others.into_iter().map(Some).collect()
     }
 
     async fn send(&self, target: Option<&LiveRequest>, text: String, kind: FrameKind) {
@@ -343,15 +363,18 @@ impl TapeStep {
 struct LiveRequestGuard {
     session: Arc<ReplaySession>,
     exchange: usize,
+    number: u64,
     id: RequestId,
 }
 
 impl Drop for LiveRequestGuard {
     fn drop(&mut self) {
         let mut state = self.session.state.lock();
-        state.in_flight.remove(&self.id);
-        if state.live.get(&self.exchange).is_some_and(|current| current.id == self.id) {
-            state.live.remove(&self.exchange);
+        if state.in_flight.get(&self.id).is_some_and(|(number, _)| *number == self.number) {
+            state.in_flight.remove(&self.id);
+        }
+        if let Some(open) = state.live.get_mut(&self.exchange) {
+            open.retain(|request| request.number != self.number);
         }
     }
 }

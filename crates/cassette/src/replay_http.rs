@@ -214,7 +214,7 @@ impl RequestFrames {
                 let status = status.and_then(|status| StatusCode::from_u16(status).ok());
                 response(status.unwrap_or(StatusCode::OK), "application/json", full_body(first.text))
             }
-            FrameKind::Body(status) => {
+            FrameKind::Body { status, .. } => {
                 text_response(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), first.text)
             }
             FrameKind::Message => {

@@ -99,8 +99,12 @@ async fn refuse(out: &mpsc::Sender<ReplayFrame>, message: &str) {
 
 async fn write(mut writer: impl AsyncWrite + Unpin, mut outgoing: mpsc::Receiver<ReplayFrame>) {
     while let Some(frame) = outgoing.recv().await {
+        let text = match frame.kind {
+            FrameKind::Body { error, .. } => error,
+            FrameKind::Message | FrameKind::Response(_) => frame.text,
+        };
         // Line breaks between tokens are only space.
-        let mut line = frame.text.replace(['\n', '\r'], " ");
+        let mut line = text.replace(['\n', '\r'], " ");
         line.push('\n');
         if writer.write_all(line.as_bytes()).await.is_err() || writer.flush().await.is_err() {
             return;

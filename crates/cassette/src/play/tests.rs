@@ -138,6 +138,39 @@ async fn a_subscription_is_renamed_and_receives_what_a_call_causes() {
 }
 
 #[tokio::test]
+async fn every_open_subscription_receives_a_change() {
+    let mut client = ReplayClient::start(
+        &[
+            r#"> {"id":1,"method":"subscriptions/listen"}"#,
+            r#"> {"id":2,"method":"tools/call"}"#,
+            r#"< {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
+            r#"< {"id":2,"result":{}}"#,
+        ],
+        ReplayTiming::Immediate,
+    );
+    client.send(r#"{"id":"a","method":"subscriptions/listen"}"#).await;
+    client.send(r#"{"id":"b","method":"subscriptions/listen"}"#).await;
+    client.send(r#"{"id":"c","method":"tools/call"}"#).await;
+    let mut received = [client.read().await, client.read().await, client.read().await];
+    received.sort();
+    let change = |id: &str| {
+        format!(
+            r#"{{"method":"notifications/tools/list_changed","params":{{"_meta":{{"io.modelcontextprotocol/subscriptionId":"{id}"}}}}}}"#
+        )
+    };
+    assert_eq!(received, [r#"{"id":"c","result":{}}"#.to_owned(), change("a"), change("b")]);
+}
+
+#[tokio::test]
+async fn an_http_error_is_an_error_over_stdio() {
+    let line = r#"<4 {"oops":1}"#;
+    let mut client =
+        ReplayClient::start(&[r#">4 {"id":1,"method":"tools/call"}"#, line], ReplayTiming::Immediate);
+    let answer = client.ask(r#"{"id":"x","method":"tools/call"}"#).await;
+    assert!(answer.contains("HTTP status 503") && answer.contains(r#""id":"x""#), "{answer}");
+}
+
+#[tokio::test]
 async fn a_request_without_a_recorded_answer_gets_an_error() {
     let mut client = ReplayClient::start(&[r#"> {"id":1,"method":"tools/call"}"#], ReplayTiming::Immediate);
     let answer = client.ask(r#"{"id":1,"method":"tools/call"}"#).await;

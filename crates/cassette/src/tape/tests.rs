@@ -18,8 +18,10 @@ pub(crate) fn tape(lines: &[&str]) -> Tape {
         let from = if start.starts_with('>') { "client" } else { "server" };
         let stream = start[1..].parse().map(|stream: u64| format!("\"stream\":{stream},"));
         let stream = stream.unwrap_or_default();
+        // A line that is not JSON-RPC is the body of a failed HTTP request.
+        let status = if message.contains("oops") { "\"status\":503," } else { "" };
         let message = message.replacen('{', "{\"jsonrpc\":\"2.0\",", 1);
-        text += &format!("{{\"at\":{index},\"from\":\"{from}\",{stream}\"message\":{message}}}\n");
+        text += &format!("{{\"at\":{index},\"from\":\"{from}\",{stream}{status}\"message\":{message}}}\n");
     }
     Tape::new(&Cassette::parse(text.as_bytes()).unwrap())
 }
