@@ -12,7 +12,9 @@ use toolyard_cassette::{
 };
 use toolyard_config::{Config, ServerEntry};
 use toolyard_hub::{Redaction, Secret, Timestamp};
-use toolyard_upstream::{CommandSettings, EnvInheritance, ServerSettings, TransportSettings, UrlSettings};
+use toolyard_upstream::{
+    CommandSettings, EnvInheritance, ServerAuthSettings, ServerSettings, TransportSettings, UrlSettings,
+};
 
 use super::replay::cassette_error;
 use crate::Exit;
@@ -47,7 +49,7 @@ pub(crate) async fn run(args: RecordArgs, stop: CancellationToken) -> Result<Exi
             (writer, end)
         }
         TransportSettings::Url(url) => {
-            let target = proxy_target(url)?;
+            let target = proxy_target(url, &server.auth)?;
             let address = args.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
             let front = BoundFront::bind(address).await.map_err(|error| front_error(&error))?;
             let writer = create(CassetteTransport::Http)?;
@@ -178,6 +180,9 @@ fn known_secrets(server: &ServerSettings, secret_variables: &BTreeSet<String>) -
         }
         TransportSettings::Url(url) => &url.headers,
     };
+    if let ServerAuthSettings::Bearer(token) = &server.auth {
+        secrets.push(token.clone());
+    }
     for (_, value) in named.iter().filter(|(name, _)| is_secret(name)) {
         secrets.push(value.clone());
         // The credentials without their scheme.
@@ -191,11 +196,15 @@ fn is_setting_of_session(name: &str) -> bool {
     matches!(name, "PWD" | "OLDPWD") || name.contains("SESSION") || name.ends_with("_SOCK")
 }
 
-fn proxy_target(settings: &UrlSettings) -> Result<ProxyTarget, CommandError> {
+fn proxy_target(settings: &UrlSettings, auth: &ServerAuthSettings) -> Result<ProxyTarget, CommandError> {
     let url = Url::parse(&settings.url)
         .map_err(|error| CommandError::usage(format!("the URL of the server is invalid: {error}")))?;
     let mut headers = HeaderMap::new();
-    for (name, value) in &settings.headers {
+    let mut configured = settings.headers.clone();
+    if let ServerAuthSettings::Bearer(token) = auth {
+        configured.insert("authorization".to_owned(), Secret::new(format!("Bearer {}", token.reveal())));
+    }
+    for (name, value) in &configured {
         let pair = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.reveal()).ok());
         let Some((name, mut value)) = pair else {
             return Err(CommandError::usage(format!("header `{name}` has an invalid name or value")));
