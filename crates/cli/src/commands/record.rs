@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
+use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -27,6 +28,15 @@ use crate::upstream_setup;
 
 /// How many lines of a server's standard error can wait to be printed. More are dropped.
 const STDERR_LINES: usize = 1_024;
+
+/// How long the last of these lines may take to be printed.
+const LAST_LINES: Duration = Duration::from_millis(500);
+
+/// What the server wrote to standard error.
+enum StderrOutput {
+    Line(String),
+    End,
+}
 
 pub(crate) async fn run(args: RecordArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
     let (server, secret_variables) = select_server(&args.which)?;
@@ -97,18 +107,21 @@ async fn record_command(
 ) -> Result<RecordEnd, CommandError> {
     let common = upstream_setup::build_context()?;
     // A client that does not read standard error must not stop the session.
-    let (lines, printed) = sync_channel::<String>(STDERR_LINES);
-    let printing = std::thread::spawn(move || {
-        for line in printed {
+    let (lines, printed) = sync_channel(STDERR_LINES);
+    let (ended_sender, printing_ended) = sync_channel(1);
+    std::thread::spawn(move || {
+        while let Ok(StderrOutput::Line(line)) = printed.recv() {
             eprintln!("{line}");
         }
+        // Nobody waits if the output was blocked for too long.
+        let _ = ended_sender.try_send(());
     });
+    let last = lines.clone();
     let streams = RecordStreams { from_client: tokio::io::stdin(), to_client: tokio::io::stdout() };
-    let print = move |line: &str| drop(lines.try_send(line.to_owned()));
+    let print = move |line: &str| drop(lines.try_send(StderrOutput::Line(line.to_owned())));
     let ended = record_stdio(command, &common.supervisor, writer, streams, print, stop).await;
-    if printing.is_finished() {
-        // Its panic was already reported.
-        let _ = printing.join();
+    if last.try_send(StderrOutput::End).is_ok() {
+        let _ = printing_ended.recv_timeout(LAST_LINES);
     }
     ended.map_err(|error| {
         let suggestion = error.suggestion();
