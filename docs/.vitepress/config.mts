@@ -32,6 +32,7 @@ export default defineConfig({
         items: [
           { text: "Explore servers and their tools", link: "/tasks/explore-servers" },
           { text: "Test a server in CI", link: "/tasks/test-a-server-in-ci" },
+          { text: "Record and replay a session", link: "/tasks/record-and-replay" },
           { text: "Notice when a server changes", link: "/tasks/notice-changes" },
           { text: "Put five servers behind one URL", link: "/tasks/many-servers-one-url" },
           { text: "Turn an API into tools", link: "/tasks/api-to-tools" },
@@ -60,6 +61,7 @@ export default defineConfig({
           { text: "Command line", link: "/reference/cli" },
           { text: "Configuration", link: "/reference/configuration" },
           { text: "Test files", link: "/reference/test-files" },
+          { text: "Cassettes", link: "/reference/cassettes" },
           { text: "Lint rules", link: "/reference/lint" },
           { text: "REST API", link: "/reference/rest" },
           { text: "Control socket", link: "/reference/control" },

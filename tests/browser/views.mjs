@@ -132,6 +132,12 @@ export async function lookAround(tally, yard, context) {
     await open(`/tools/add?args=${encodeURIComponent('{"a":3,"b":4}')}`);
     await button("Call add").click();
     await page.getByRole("link", { name: "Show in calls" }).click();
+    const saving = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Save as test" }).click();
+    const file = await (await saving).createReadStream();
+    const saved = JSON.parse(Buffer.concat(await file.toArray()).toString());
+    equal(JSON.stringify(saved.tests[0].arguments), '{"a":3,"b":4}');
+    equal(saved.tests[0].expect.structured.equals.sum, 7);
     await page.getByRole("link", { name: "Repeat" }).click();
     await page.getByLabel(/^a\b/).first().waitFor();
     equal(await page.getByLabel(/^b\b/).first().inputValue(), "4");

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { contents, fileName, json, piece, table } from "../src/show/content";
+import { testFile } from "../src/show/savedTest";
 import { python, quoted, snippet } from "../src/show/snippets";
 import { expand, variables } from "../src/show/template";
 import { bytes, duration, problem, size, span } from "../src/show/words";
@@ -29,6 +30,21 @@ describe("a call as code", () => {
   });
   it("never contains the token", () => {
     for (const language of ["curl", "CLI", "TypeScript", "Python"] as const) expect(snippet(language, "http://h", "t", {})).toContain("TOOLYARD_TOKEN");
+  });
+});
+
+describe("a call as a test file", () => {
+  const made = (result: unknown, args: unknown = {}) => JSON.parse(testFile("files", "read", args, result)) as { server: string; tests: object[] };
+  it("expects the part of the result that says most", () => {
+    const text = { content: [{ type: "text", text: "a" }, { type: "text", text: "${b}" }], isError: false, resultType: "complete" };
+    expect(made(text, { path: "${x}" })).toEqual({
+      server: "files",
+      tests: [{ name: "read", call: "read", arguments: { path: "$${x}" }, expect: { text: { equals: "a\n$${b}" } } }],
+    });
+    const structured = { content: [], structuredContent: { n: 1 }, isError: true, _meta: { "io.modelcontextprotocol/serverInfo": {} } };
+    expect(made(structured).tests).toEqual([{ name: "read", call: "read", expect: { isError: true, structured: { equals: { n: 1 } } } }]);
+    const image = { content: [{ type: "image", data: "", mimeType: "image/png" }] };
+    expect(made(image).tests).toEqual([{ name: "read", call: "read", expect: { result: { equals: image } } }]);
   });
 });
 

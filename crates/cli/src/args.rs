@@ -11,6 +11,7 @@ use toolyard_config::AuthMode;
 use crate::configuration::ConfigInputs;
 
 mod calls;
+mod cassette;
 mod catalog;
 mod config_file;
 mod definitions;
@@ -26,6 +27,7 @@ mod ui;
 mod workbench;
 
 pub(crate) use calls::{CallArgs, CompleteArgs, CompletionTarget, PromptArgs, ReadArgs};
+pub(crate) use cassette::{RecordArgs, ReplayArgs};
 pub(crate) use catalog::{InspectArgs, ListArgs, ListKind, SearchArgs};
 pub(crate) use config_file::{
     AddArgs, ClientApp, ConfiguredServerArgs, ExportArgs, ImportArgs, Scope, ScopeArgs, TransportArg,

@@ -19,7 +19,10 @@ mod man;
 mod offer_operand;
 mod prompt;
 mod read;
+mod record;
+mod replay;
 mod result_output;
+mod save_test;
 mod search;
 mod test;
 
@@ -28,6 +31,7 @@ use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use completions::complete_for_shell;
+pub(crate) use save_test::test_writer;
 
 use crate::Exit;
 use crate::args::WorkbenchCommand;
@@ -49,6 +53,8 @@ pub(crate) fn run(log: Option<&str>, verb: WorkbenchCommand) -> ExitCode {
         WorkbenchCommand::Complete(args) => run_single_threaded(|stop| complete::run(args, stop)),
         WorkbenchCommand::Search(args) => run_single_threaded(|stop| search::run(args, stop)),
         WorkbenchCommand::Test(args) => run_single_threaded(|stop| test::run(*args, stop)),
+        WorkbenchCommand::Record(args) => run_single_threaded(|stop| record::run(args, stop)),
+        WorkbenchCommand::Replay(args) => run_single_threaded(|stop| replay::run(args, stop)),
         WorkbenchCommand::Diff(args) => run_single_threaded(|stop| diff::run(args, stop)),
         WorkbenchCommand::Lint(args) => run_single_threaded(|stop| lint::run(args, stop)),
         WorkbenchCommand::Lock(args) => run_single_threaded(|stop| lock::run(args, stop)),

@@ -19,6 +19,7 @@ use toolyard_upstream::{DedicatedClient, ServerListKind, ServerSettings};
 use crate::Exit;
 use crate::args::{AdHocServerArgs, UiArgs};
 use crate::assembly::{self, AssemblyOptions, RunningYard};
+use crate::commands::test_writer;
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_server_exists};
 use crate::servers::StartMode;
@@ -42,6 +43,7 @@ pub(crate) async fn run(args: UiArgs) -> anyhow::Result<Exit> {
         },
         folder: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
         yard: args.yard.as_ref().map(strip_token),
+        test_writer: Some(test_writer(&args.which.other)),
     };
     if let Some(yard) = args.yard {
         return run_remote(yard, args.token, settings).await;

@@ -94,7 +94,7 @@ pub use published_source::PublishedSource;
 pub use quota::{Quota, QuotaCharge, QuotaLimits, QuotaOverrides, QuotaReport, Quotas};
 pub use rate_limit::RateState;
 pub use record::{CallRecord, FinishedCall, Recorder};
-pub use redact::Redaction;
+pub use redact::{REDACTED, Redaction};
 pub use replicas::{
     HomeLookup, PreviousHolder, Replica, ReplicaId, ReplicaState, Replicas, ServerClaim, ServerHolder,
     SessionHome, StoreUnavailable, StreamEntry,

@@ -14,7 +14,7 @@ mod tests;
 use std::borrow::Cow;
 
 /// The replacement for a secret.
-const HIDDEN: &str = "[redacted]";
+pub const REDACTED: &str = "[redacted]";
 
 /// Parts of keys that always indicate a secret, in lowercase and without separators.
 const ANYWHERE: [&str; 19] = [

@@ -83,6 +83,8 @@ pub struct Condition {
 #[derive(Debug, Clone)]
 pub enum ConditionKind {
     Equals(Value),
+    /// Equal to a recorded value, in which masked secrets stand for anything.
+    EqualsRecorded(Value),
     NotEquals(Value),
     OneOf(Vec<Value>),
     Contains(Vec<Value>),

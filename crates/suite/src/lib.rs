@@ -8,6 +8,7 @@ mod file;
 pub mod import;
 mod report;
 mod run;
+mod saved_test;
 mod snapshot;
 mod values;
 
@@ -31,5 +32,8 @@ pub use run::discover::{DiscoveryError, discover};
 pub use run::filter::{InvalidShard, Shard, TestFilter};
 pub use run::session::ServerIdentity;
 pub use run::{SuiteOptions, list_tests, run_suite};
+pub use saved_test::{
+    SavedCall, SavedOutcome, SavedRequest, SavedServer, append_saved_test, render_saved_tests,
+};
 pub use snapshot::{SnapshotMode, SnapshotRequest};
 pub use values::{VariableError, Variables};

@@ -12,6 +12,7 @@ use toolyard_hub::json::{Object, to_raw};
 use toolyard_upstream::DirectConnection;
 
 use crate::answer::format_time;
+use crate::saved_calls::SavedCallLog;
 use crate::tool_schemas::ToolSchemaCache;
 
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub(crate) struct TesterConnection {
     pub(crate) closed: CancellationToken,
     pub(crate) tool_schemas: ToolSchemaCache,
     pub(crate) counts: ConnectionCounts,
+    pub(crate) saved_calls: SavedCallLog,
     connected_since: SystemTime,
     last_used: Mutex<Instant>,
 }
@@ -69,7 +71,12 @@ pub(crate) struct TesterServerInfo {
 }
 
 impl TesterConnection {
-    pub(crate) fn new(url: String, link: DirectConnection, terms: ConnectionTerms) -> Self {
+    pub(crate) fn new(
+        url: String,
+        link: DirectConnection,
+        terms: ConnectionTerms,
+        saved_calls: SavedCallLog,
+    ) -> Self {
         Self {
             url,
             terms,
@@ -77,6 +84,7 @@ impl TesterConnection {
             closed: CancellationToken::new(),
             tool_schemas: ToolSchemaCache::default(),
             counts: ConnectionCounts::default(),
+            saved_calls,
             connected_since: SystemTime::now(),
             last_used: Mutex::new(Instant::now()),
         }

@@ -10,6 +10,7 @@ mod connections;
 mod definitions;
 mod error;
 mod rules;
+mod saved_calls;
 mod source;
 mod target;
 mod tool_schemas;

@@ -26,7 +26,7 @@ const LONGEST: usize = 800;
 
 /// Which crates of the workspace a crate may use, by folder. `testkit` is in no list, because it is
 /// for tests.
-const EDGES: [(&str, &[&str]); 22] = [
+const EDGES: [(&str, &[&str]); 23] = [
     ("random", &[]),
     ("seal", &["random"]),
     ("hub", &["random"]),
@@ -43,9 +43,10 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("openapi", &["hub", "random"]),
     ("program", &["hub"]),
     ("tui", &["hub"]),
-    ("tester", &["hub", "upstream"]),
+    ("tester", &["hub", "suite", "upstream"]),
     ("remote", &["hub", "upstream"]),
-    ("suite", &["hub", "upstream", "wire"]),
+    ("cassette", &["hub", "upstream", "wire", "random"]),
+    ("suite", &["cassette", "hub", "upstream", "wire"]),
     (
         "config",
         &[
@@ -66,6 +67,7 @@ const EDGES: [(&str, &[&str]); 22] = [
     (
         "cli",
         &[
+            "cassette",
             "cluster",
             "config",
             "definitions",

@@ -33,7 +33,7 @@ pub use key::KeyPress;
 pub use log::{UiLogEntry, UiLogKind};
 pub use message::{
     CallId, ClockTime, ColorMode, Effect, QuestionId, SaveContents, UiCallUpdate, UiMessage, UiReplicas,
-    UiSettings, YardSnapshot,
+    UiSettings, UiTestCall, UiTestWriter, YardSnapshot,
 };
 pub use run::{UiError, client_capabilities, run};
 pub use terminal::{restore, restore_on_panic};

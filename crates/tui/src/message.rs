@@ -121,6 +121,41 @@ pub struct UiSettings {
     pub color: ColorMode,
     /// The folder for saved files.
     pub folder: PathBuf,
+    /// How calls are copied as tests.
+    pub test_writer: Option<UiTestWriter>,
+}
+
+/// Writes a call and its result as a test file. The format is the business of the owner of the UI.
+#[derive(Clone)]
+pub struct UiTestWriter(Arc<UiTestFormat>);
+
+type UiTestFormat = dyn Fn(&UiTestCall<'_>) -> String + Send + Sync;
+
+/// A call to write as a test.
+#[derive(Debug)]
+pub struct UiTestCall<'a> {
+    pub server: &'a str,
+    /// The name that the server uses, for tools and prompts.
+    pub raw_name: &'a str,
+    pub target: &'a CallTarget,
+    /// The result as JSON.
+    pub result: &'a str,
+}
+
+impl UiTestWriter {
+    pub fn new(format: impl Fn(&UiTestCall<'_>) -> String + Send + Sync + 'static) -> Self {
+        Self(Arc::new(format))
+    }
+
+    pub(crate) fn write(&self, call: &UiTestCall<'_>) -> String {
+        (self.0)(call)
+    }
+}
+
+impl std::fmt::Debug for UiTestWriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("UiTestWriter").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

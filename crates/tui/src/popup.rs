@@ -3,6 +3,7 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use toolyard_hub::CallTarget;
 
 use crate::calls::{CallSpec, CallState, SessionCall};
 use crate::canvas::Canvas;
@@ -11,7 +12,7 @@ use crate::details::describe_hints;
 use crate::help::HELP;
 use crate::key::KeyPress;
 use crate::list_cursor::{ListCursor, ScrollWindow};
-use crate::message::Effect;
+use crate::message::{Effect, UiTestCall};
 use crate::screen::{CallPlan, KeyHints};
 use crate::text::{clean, clip, format_count, truncate, width, wrap};
 use crate::ui_state::UiState;
@@ -128,7 +129,17 @@ fn copy_options(subject: &CallSpec, result: Option<&str>, world: &UiState) -> Ve
     ways.push(("JSON-RPC message", as_message(subject)));
     ways.extend(subject.arguments().map(|raw| ("arguments", raw.get().to_owned())));
     ways.extend(result.map(|text| ("result", text.to_owned())));
+    if let (Some(writer), Some(result), false) = (&world.settings.test_writer, result, is_completion(subject))
+    {
+        let server = subject.source.as_str();
+        let call = UiTestCall { server, raw_name: &subject.raw_name, target: &subject.target, result };
+        ways.push(("test file for `toolyard test`", writer.write(&call)));
+    }
     ways
+}
+
+fn is_completion(subject: &CallSpec) -> bool {
+    matches!(subject.target, CallTarget::Completion { .. })
 }
 
 fn draw_copy(canvas: &mut Canvas<'_>, area: Rect, ways: &[(&'static str, String)], pick: &mut ListCursor) {

@@ -26,7 +26,7 @@ pub use exit::ProcessExit;
 use exit::describe_exit;
 pub use find::check_command;
 pub use input::ChildInput;
-pub(crate) use tail::LineListener;
+pub use tail::LineListener;
 use tail::StderrTail;
 
 /// How long to read the remaining output of a process that has exited.
@@ -137,7 +137,7 @@ impl Child {
     }
 
     /// Passes every line of standard error to the listener, starting with those already buffered.
-    pub(crate) fn forward_stderr(&self, listener: LineListener) {
+    pub fn forward_stderr(&self, listener: LineListener) {
         self.tail.set_listener(listener);
     }
 

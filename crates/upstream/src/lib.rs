@@ -28,7 +28,7 @@ mod upstream;
 pub use auth::{
     AuthContext, AuthError, CredentialStore, LoginPrompt, LoginPrompter, auth_status, login, logout,
 };
-pub use child::{Child, ChildInput, ProcessExit, SpawnError, SupervisorCommand, check_command};
+pub use child::{Child, ChildInput, LineListener, ProcessExit, SpawnError, SupervisorCommand, check_command};
 pub use connect::{CredentialPolicy, MESSAGE_BYTES, UpstreamContext};
 pub use direct_connection::{DirectCallOutcome, DirectConnection};
 pub use environment::ProcessEnvironment;

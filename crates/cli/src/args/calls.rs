@@ -30,7 +30,8 @@ Examples:
   toolyard call mcp__files__read_text_file path=README.md
   toolyard call convert_temperature --args '{\"value\": 20, \"from\": \"celsius\", \"to\": \"kelvin\"}' --json
   toolyard call draw_swatch color='#008080' -o swatch.png
-  toolyard call echo message=hi -- npx -y @modelcontextprotocol/server-everything")]
+  toolyard call echo message=hi -- npx -y @modelcontextprotocol/server-everything
+  toolyard call mcp__files__read_text_file path=a --save-test tests/files.mcp.yaml")]
 pub(crate) struct CallArgs {
     /// Full name of the tool, or its bare name if that is unique.
     #[arg(add = name_cache::tool_completer())]
@@ -60,6 +61,10 @@ pub(crate) struct CallArgs {
     /// NAME-3 and so on. If the result has none, save its text.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Write the call and its result to this test file. If the file exists, the test is added to it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_test: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) which: ServerSelectionArgs,

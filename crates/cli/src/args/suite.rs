@@ -24,7 +24,8 @@ Examples:
   toolyard test --coverage --fail-under 80
   toolyard test tests/files.mcp.yaml -- node build/index.js
                                               test another build of the server
-  toolyard test --from mcp-assert evals --fixture fixtures"
+  toolyard test --from mcp-assert evals --fixture fixtures
+  toolyard test --verify session.cassette -- node build/index.js"
 )]
 pub(crate) struct TestArgs {
     /// Test files, and folders with test files. Default: the folder `tests`.
@@ -97,6 +98,11 @@ pub(crate) struct TestArgs {
     /// The folder that `{{fixture}}` stands for in files of mcp-assert. Each test gets a copy.
     #[arg(long, value_name = "FOLDER", requires = "from")]
     pub(crate) fixture: Option<PathBuf>,
+
+    /// Send the requests of a recording to a server, and compare its answers with the recorded ones.
+    /// Needs --server, --url or a command after `--`.
+    #[arg(long, value_name = "CASSETTE", conflicts_with_all = ["paths", "from"])]
+    pub(crate) verify: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) which: ServerSelectionArgs,

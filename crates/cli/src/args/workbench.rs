@@ -4,6 +4,7 @@
 use clap::Subcommand;
 
 use super::calls::{CallArgs, CompleteArgs, PromptArgs, ReadArgs};
+use super::cassette::{RecordArgs, ReplayArgs};
 use super::catalog::{InspectArgs, ListArgs, SearchArgs};
 use super::config_file::{AddArgs, ConfiguredServerArgs, ExportArgs, ImportArgs};
 use super::definitions::{DiffArgs, LintArgs, LockArgs};
@@ -32,6 +33,10 @@ pub(crate) enum WorkbenchCommand {
     Search(SearchArgs),
     /// Run test files against MCP servers.
     Test(Box<TestArgs>),
+    /// Record a session between a client and a server.
+    Record(RecordArgs),
+    /// Serve a recorded session in place of the server.
+    Replay(ReplayArgs),
     /// Compare what two servers, versions or saved lists offer.
     Diff(DiffArgs),
     /// Write down what the servers offer, in toolyard.lock.

@@ -8,6 +8,7 @@ use toolyard_upstream::ServerListKind;
 
 use super::execute::{CommandCall, CommandOutcome, ProgressMode, execute};
 use super::result_output::{self, Destination, print_failure, result_blocks};
+use super::save_test::save_test;
 use crate::Exit;
 use crate::args::CallArgs;
 use crate::clean::clean_line;
@@ -64,10 +65,15 @@ async fn call(args: &CallArgs, visit: &OneShotYard, stop: &CancellationToken) ->
     let tool = tool.map_err(|error| visit.explain(error))?;
     let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
     let made = parse_arguments(args.args.as_deref(), &args.arguments, &schema, &read_file)?;
+    let arguments: Value = serde_json::from_str(made.get()).unwrap_or_default();
     let target = CallTarget::Tool { name: tool.full_name.to_string(), arguments: Some(made) };
     let telling = if args.progress { ProgressMode::Lines } else { ProgressMode::Bar };
     let performed =
         execute(visit, CommandCall { target, timeout: args.timeout, progress_mode: telling }, stop).await;
+    if let Some(path) = &args.save_test {
+        let result = performed.as_ref().map(|performed| &performed.outcome);
+        save_test(path, &args.which.other, &tool, arguments, result)?;
+    }
     let performed = performed.map_err(|error| {
         let invalid = error.kind() == toolyard_hub::ErrorKind::InvalidArguments;
         let fault = CommandError::from(error);

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::{HIDDEN, Redaction};
+use super::{REDACTED, Redaction};
 
 pub(super) fn redact(redaction: &Redaction, json: &str) -> String {
     let mut reader = JsonTokenizer { text: json, at: 0 };
@@ -31,7 +31,7 @@ pub(super) fn redact(redaction: &Redaction, json: &str) -> String {
                     reader.skip_value();
                     out.push_str(key);
                     out.push_str(":\"");
-                    out.push_str(HIDDEN);
+                    out.push_str(REDACTED);
                     out.push('"');
                     continue;
                 }

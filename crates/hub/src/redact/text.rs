@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{HIDDEN, Redaction, normalize_key};
+use super::{REDACTED, Redaction, normalize_key};
 
 /// Maximum length of a key before a `=` or a `:`.
 const LONGEST_KEY: usize = 64;
@@ -26,10 +26,10 @@ pub(super) fn redact<'a>(redaction: &Redaction, text: &'a str) -> Cow<'a, str> {
             b'b' | b'B' | b'e' if line.is_word_start(at) => line.credential(at),
             _ => None,
         };
-        match found.filter(|found| !found.is_empty() && text.get(found.clone()) != Some(HIDDEN)) {
+        match found.filter(|found| !found.is_empty() && text.get(found.clone()) != Some(REDACTED)) {
             Some(found) => {
                 out.push_str(&text[copied..found.start]);
-                out.push_str(HIDDEN);
+                out.push_str(REDACTED);
                 (copied, at) = (found.end, found.end);
             }
             None => at += 1,

@@ -4,14 +4,14 @@ use super::File;
 
 #[rustfmt::skip]
 pub(super) const FILES: [File; 10] = [
-    File { path: "/assets/CallRow-Cu5E7kBR.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallRow-Cu5E7kBR.js"), gzip: include_bytes!("../../assets/assets/CallRow-Cu5E7kBR.js.gz") },
-    File { path: "/assets/CallsView-BR5TnEhW.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallsView-BR5TnEhW.js"), gzip: include_bytes!("../../assets/assets/CallsView-BR5TnEhW.js.gz") },
-    File { path: "/assets/ProgramsView-DKjqDUXr.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ProgramsView-DKjqDUXr.js"), gzip: include_bytes!("../../assets/assets/ProgramsView-DKjqDUXr.js.gz") },
-    File { path: "/assets/PromptsView-Di3UM8H_.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/PromptsView-Di3UM8H_.js"), gzip: include_bytes!("../../assets/assets/PromptsView-Di3UM8H_.js.gz") },
-    File { path: "/assets/ResourcesView-Dy0yxCEY.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ResourcesView-Dy0yxCEY.js"), gzip: include_bytes!("../../assets/assets/ResourcesView-Dy0yxCEY.js.gz") },
-    File { path: "/assets/ServersView-Baw_t6Qh.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ServersView-Baw_t6Qh.js"), gzip: include_bytes!("../../assets/assets/ServersView-Baw_t6Qh.js.gz") },
+    File { path: "/assets/CallRow-DPj7kSak.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallRow-DPj7kSak.js"), gzip: include_bytes!("../../assets/assets/CallRow-DPj7kSak.js.gz") },
+    File { path: "/assets/CallsView-CcXyWrqA.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/CallsView-CcXyWrqA.js"), gzip: include_bytes!("../../assets/assets/CallsView-CcXyWrqA.js.gz") },
+    File { path: "/assets/ProgramsView-DdyXEbT9.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ProgramsView-DdyXEbT9.js"), gzip: include_bytes!("../../assets/assets/ProgramsView-DdyXEbT9.js.gz") },
+    File { path: "/assets/PromptsView-X-OMr6ZB.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/PromptsView-X-OMr6ZB.js"), gzip: include_bytes!("../../assets/assets/PromptsView-X-OMr6ZB.js.gz") },
+    File { path: "/assets/ResourcesView-B_OlaFnQ.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ResourcesView-B_OlaFnQ.js"), gzip: include_bytes!("../../assets/assets/ResourcesView-B_OlaFnQ.js.gz") },
+    File { path: "/assets/ServersView-D7ngRJUa.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/ServersView-D7ngRJUa.js"), gzip: include_bytes!("../../assets/assets/ServersView-D7ngRJUa.js.gz") },
+    File { path: "/assets/index-CmIqZbWA.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/index-CmIqZbWA.js"), gzip: include_bytes!("../../assets/assets/index-CmIqZbWA.js.gz") },
     File { path: "/assets/index-Dd4XE4cj.css", kind: "text/css; charset=utf-8", plain: include_bytes!("../../assets/assets/index-Dd4XE4cj.css"), gzip: include_bytes!("../../assets/assets/index-Dd4XE4cj.css.gz") },
-    File { path: "/assets/index-S1QPizx2.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/index-S1QPizx2.js"), gzip: include_bytes!("../../assets/assets/index-S1QPizx2.js.gz") },
     File { path: "/assets/validate.worker-ByB7BQcw.js", kind: "text/javascript; charset=utf-8", plain: include_bytes!("../../assets/assets/validate.worker-ByB7BQcw.js"), gzip: include_bytes!("../../assets/assets/validate.worker-ByB7BQcw.js.gz") },
     File { path: "/", kind: "text/html; charset=utf-8", plain: include_bytes!("../../assets/index.html"), gzip: include_bytes!("../../assets/index.html.gz") },
 ];

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use regex::RegexBuilder;
 use serde_json::Value;
+use toolyard_cassette::is_equal_except_masked;
 use toolyard_hub::Schema;
 use toolyard_hub::json::to_raw;
 
@@ -87,7 +88,7 @@ pub(crate) fn check_path(
 
 fn missing(at: FilePosition, label: &str, kind: &ConditionKind) -> AssertionFailure {
     let expected = match kind {
-        ConditionKind::Equals(value) => Some(render_short(value)),
+        ConditionKind::Equals(value) | ConditionKind::EqualsRecorded(value) => Some(render_short(value)),
         _ => None,
     };
     AssertionFailure { expected, ..AssertionFailure::new(at, format!("{label} is missing")) }
@@ -120,9 +121,13 @@ fn check_value(
         Ok(Some(Mismatch { message, expected, actual: Some(render_short(value)), diff: None }))
     };
     match kind {
-        ConditionKind::Equals(wanted) => {
+        ConditionKind::Equals(wanted) | ConditionKind::EqualsRecorded(wanted) => {
             let wanted = complete(wanted)?;
-            if is_equal(&wanted, value) {
+            let fits = match kind {
+                ConditionKind::EqualsRecorded(_) => is_equal_except_masked(&wanted, value),
+                _ => is_equal(&wanted, value),
+            };
+            if fits {
                 return Ok(None);
             }
             Ok(Some(Mismatch {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Outcome, Raw, SchemaCheck, SourceTarget, nearest};
+use toolyard_suite::SavedRequest;
 
 use super::arguments::invalid_arguments_error;
 use super::{ToolInvocation, connection_answer, parse_result_object};
@@ -14,6 +15,7 @@ use crate::answer::{AnswerMetadata, TesterAnswer, format_time};
 use crate::connection::{ConnectionCounts, TesterConnection};
 use crate::error::TesterError;
 use crate::rules;
+use crate::saved_calls::read_arguments;
 use crate::tool_schemas::{Freshness, TesterToolSchemas, ToolSchemaIndex};
 
 /// The maximum number of tool names in an error.
@@ -41,6 +43,8 @@ impl ToolInvocation<'_> {
             if exchange.was_sent {
                 ConnectionCounts::increment(&connection.counts.tools_called);
             }
+            let request = SavedRequest::Call { tool: name.clone(), arguments: read_arguments(&arguments) };
+            connection.saved_calls.add(request, &exchange.result);
             exchange.result
         };
         let ended = self.run_on_connection(&connection, work).await;

@@ -19,6 +19,7 @@ use crate::answer::{AnswerMetadata, TesterAnswer};
 use crate::caller::TesterCaller;
 use crate::connection::{ConnectionTerms, TesterConnection};
 use crate::error::TesterError;
+use crate::saved_calls::{SavedCallLog, saved_server};
 use crate::source::close_all;
 use crate::target::{TesterServer, TesterTarget, parse_target, suggest_server};
 
@@ -45,6 +46,7 @@ impl ToolInvocation<'_> {
         let (seat, ended) = self.tester.connections.reserve(self.caller.clone(), &url)?;
         close_all(ended).await;
         let is_command = matches!(target, TesterTarget::Command(_));
+        let saved_calls = SavedCallLog::new(saved_server(&target));
         let (settings, credentials) = self.connection_settings(target);
         // The log level of a client differs from call to call.
         let abilities = ClientCapabilities { log_level: None, ..self.call.client.capabilities().clone() };
@@ -69,7 +71,7 @@ impl ToolInvocation<'_> {
                 None => with_connect_suggestion(error, is_command),
             }
         })?;
-        let connection = Arc::new(TesterConnection::new(url, link, granted.terms));
+        let connection = Arc::new(TesterConnection::new(url, link, granted.terms, saved_calls));
         let message = connected_message(&connection);
         let answer = TesterAnswer::success()
             .with("connection", connection.details_json())

@@ -26,9 +26,16 @@ impl ToolInvocation<'_> {
             "disconnected_at": now(),
             "statistics": serde_json::from_str::<Value>(statistics.get()).unwrap_or_default(),
         });
-        Ok(TesterAnswer::success()
+        let mut answer = TesterAnswer::success()
             .with("message", to_raw(&message))
-            .with("previous_connection", to_raw(&previous))
-            .with_metadata(AnswerMetadata::default()))
+            .with("previous_connection", to_raw(&previous));
+        let mut metadata = AnswerMetadata::default();
+        if let Some(file) = connection.saved_calls.render() {
+            answer = answer.with("test_file", to_raw(&file));
+            metadata.add_note(
+                "test_file repeats these calls: save it as NAME.mcp.yaml and run it with `toolyard test`",
+            );
+        }
+        Ok(answer.with_metadata(metadata))
     }
 }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use toolyard_hub::json::{Object, empty_object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Raw, Schema, SourceTarget, nearest};
+use toolyard_suite::SavedRequest;
 use toolyard_upstream::ServerListKind;
 
 use super::{ToolInvocation, connection_answer, parse_result_object};
@@ -14,6 +15,7 @@ use crate::connection::{ConnectionCounts, TesterConnection};
 use crate::definitions::{TesterTool, contract_violations};
 use crate::error::TesterError;
 use crate::rules;
+use crate::saved_calls::read_arguments;
 use crate::tool_schemas::read_list;
 
 /// The contract's schema for the prompt in an answer.
@@ -45,8 +47,13 @@ impl ToolInvocation<'_> {
         let arguments = arguments.unwrap_or_else(empty_object);
         let connection = self.connection()?;
         self.check_prompt_arguments(&connection, &name, &arguments).await?;
+        let request = SavedRequest::Prompt { name: name.clone(), arguments: read_arguments(&arguments) };
         let call = self.build_call(SourceTarget::Prompt { name: name.clone(), arguments });
-        let work = async { connection.link.call(&call).await.result };
+        let work = async {
+            let result = connection.link.call(&call).await.result;
+            connection.saved_calls.add(request, &result);
+            result
+        };
         let outcome =
             self.run_on_connection(&connection, work).await.map_err(|fault| match fault.error.kind() {
                 ErrorKind::UnknownResource => fault.with_kind(ErrorKind::ToolFailed),

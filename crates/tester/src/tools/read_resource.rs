@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 use toolyard_hub::json::{Object, to_raw};
 use toolyard_hub::{ErrorKind, HubError, Raw, Schema, SourceTarget, UriTemplate, nearest};
+use toolyard_suite::SavedRequest;
 use toolyard_upstream::ServerListKind;
 
 use super::{ToolInvocation, connection_answer, parse_result_object};
@@ -41,7 +42,11 @@ impl ToolInvocation<'_> {
         let Arguments { uri } = self.parse_arguments()?;
         let connection = self.connection()?;
         let call = self.build_call(SourceTarget::Resource { uri: uri.clone() });
-        let work = async { connection.link.call(&call).await.result };
+        let work = async {
+            let result = connection.link.call(&call).await.result;
+            connection.saved_calls.add(SavedRequest::Read { uri: uri.clone() }, &result);
+            result
+        };
         let outcome = match self.run_on_connection(&connection, work).await {
             Ok(outcome) => outcome,
             Err(fault) if fault.error.source_error().is_some() => {

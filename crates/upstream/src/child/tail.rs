@@ -11,7 +11,7 @@ const LINES: usize = 200;
 const LONGEST: usize = 16 * 1024;
 
 /// Receives every line. It must not block.
-pub(crate) type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
+pub type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A buffer of at most the last 200 lines and the last 64 KiB.
 #[derive(Debug, Default)]

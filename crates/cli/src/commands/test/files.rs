@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use toolyard_cassette::Cassette;
+use toolyard_suite::import::cassette::import_cassette;
 use toolyard_suite::import::mcp_assert::{McpAssertOptions, import_mcp_assert};
 use toolyard_suite::import::mcporter::parse_mcporter;
 use toolyard_suite::{TestFile, TestFileProblem, discover, parse_test_file};
@@ -10,10 +12,14 @@ use toolyard_suite::{TestFile, TestFileProblem, discover, parse_test_file};
 use crate::Exit;
 use crate::args::{ImportArg, TestArgs};
 use crate::error::CommandError;
-use crate::terminal::{format_count, print_error, print_hint};
+use crate::terminal::{format_count, print_error, print_hint, print_warning};
 
 /// Reads all files. Prints every mistake.
 pub(super) fn load(args: &TestArgs) -> Result<Vec<TestFile>, CommandError> {
+    if args.verify.is_some() && args.which.other.is_empty() && args.which.server.is_none() {
+        return Err(CommandError::usage("--verify needs a server to compare with the recording")
+            .suggest("pass a command after `--`, --url, or the name of a configured server with --server"));
+    }
     let mut files = Vec::new();
     let mut problems = Vec::new();
     for path in find(args)? {
@@ -39,6 +45,9 @@ pub(super) fn find(args: &TestArgs) -> Result<Vec<PathBuf>, CommandError> {
     if args.from.is_some() {
         return Ok(args.paths.clone());
     }
+    if let Some(cassette) = &args.verify {
+        return Ok(vec![cassette.clone()]);
+    }
     let default = [PathBuf::from("tests")];
     let paths = if args.paths.is_empty() { &default[..] } else { &args.paths };
     discover(paths).map_err(|error| {
@@ -49,6 +58,16 @@ pub(super) fn find(args: &TestArgs) -> Result<Vec<PathBuf>, CommandError> {
 }
 
 fn load_file(path: &Path, args: &TestArgs) -> Result<Vec<TestFile>, Vec<TestFileProblem>> {
+    if args.verify.is_some() {
+        let cassette = Cassette::open(path).map_err(|error| {
+            let suggestion = Some(error.suggestion().to_owned());
+            vec![TestFileProblem { suggestion, ..TestFileProblem::for_file(path, error.to_string()) }]
+        })?;
+        for note in &cassette.notes {
+            print_warning(&format!("{}: {note}", path.display()));
+        }
+        return import_cassette(path, &cassette);
+    }
     if args.from == Some(ImportArg::McpAssert) {
         let working_folder = std::env::current_dir().unwrap_or_default();
         let options = McpAssertOptions { fixture: args.fixture.clone(), working_folder };

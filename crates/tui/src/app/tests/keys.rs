@@ -116,7 +116,7 @@ fn a_call_and_its_result_are_copied() {
     stage.answers(&json!({"content": []}));
     stage.key(KeyPress::Char('y'));
     let mut copied = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..6 {
         stage.keys(&[KeyPress::Enter, KeyPress::Down]);
         match stage.effects.last() {
             Some(Effect::Copy(text)) => copied.push(text.clone()),
@@ -131,6 +131,7 @@ fn a_call_and_its_result_are_copied() {
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"/a b","head":20}}}"#,
             r#"{"path":"/a b","head":20}"#,
             r#"{"content":[]}"#,
+            r#"test of files read_file: {"content":[]}"#,
         ]
     );
 }

@@ -17,7 +17,9 @@ use toolyard_hub::{
 
 use crate::log::{UiLogEntry, UiLogKind};
 use crate::watch::snapshot;
-use crate::{App, CallId, ClockTime, ColorMode, Effect, KeyPress, UiCallUpdate, UiMessage, UiSettings};
+use crate::{
+    App, CallId, ClockTime, ColorMode, Effect, KeyPress, UiCallUpdate, UiMessage, UiSettings, UiTestWriter,
+};
 
 /// A source that returns fixed data.
 pub(super) struct Actor {
@@ -77,6 +79,9 @@ impl Stage {
             yard: None,
             color: ColorMode::On,
             folder: "/nowhere".into(),
+            test_writer: Some(UiTestWriter::new(|call| {
+                format!("test of {} {}: {}", call.server, call.raw_name, call.result)
+            })),
         })
     }
 
