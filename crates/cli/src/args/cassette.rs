@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::server_selection::ServerSelectionArgs;
+use super::server_selection::AdHocServerArgs;
+use crate::name_cache;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -35,8 +36,17 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = toolyard_config::parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
 
+    /// Configuration file. Can be repeated. Default: ./toolyard.toml, or else your user
+    /// configuration, or else the built-in demo yard.
+    #[arg(long, value_name = "FILE", help_heading = "Server selection")]
+    pub(crate) config: Vec<PathBuf>,
+
+    /// The server of the configuration to record.
+    #[arg(long, value_name = "NAME", help_heading = "Server selection", add = name_cache::server_completer())]
+    pub(crate) server: Option<String>,
+
     #[command(flatten)]
-    pub(crate) which: ServerSelectionArgs,
+    pub(crate) other: AdHocServerArgs,
 }
 
 #[derive(Debug, Parser)]

@@ -19,7 +19,7 @@ use toolyard_upstream::{
 
 use super::replay::cassette_error;
 use crate::Exit;
-use crate::args::{RecordArgs, ServerSelectionArgs};
+use crate::args::RecordArgs;
 use crate::configuration::{process_environment, report_problem};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_server_exists};
@@ -39,7 +39,7 @@ enum StderrOutput {
 }
 
 pub(crate) async fn run(args: RecordArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
-    let (server, secret_variables) = select_server(&args.which)?;
+    let (server, secret_variables) = select_server(&args)?;
     let header = |transport| CassetteHeader::new(server.name.as_str(), transport, Timestamp::now());
     let mask = || SecretMask::with_values(known_secrets(&server, &secret_variables));
     let existing = if args.force { ExistingFile::Replace } else { ExistingFile::Keep };
@@ -113,7 +113,7 @@ async fn record_command(
         while let Ok(StderrOutput::Line(line)) = printed.recv() {
             eprintln!("{line}");
         }
-        // Nobody waits if the output was blocked for too long.
+        // No one waits if the output was blocked for too long.
         let _ = ended_sender.try_send(());
     });
     let last = lines.clone();
@@ -131,15 +131,15 @@ async fn record_command(
 }
 
 /// Returns the one server to record, and the environment variables that contain secrets.
-fn select_server(which: &ServerSelectionArgs) -> Result<(ServerSettings, BTreeSet<String>), CommandError> {
-    if let Some(server) = ad_hoc::server_settings(&which.other)? {
+fn select_server(args: &RecordArgs) -> Result<(ServerSettings, BTreeSet<String>), CommandError> {
+    if let Some(server) = ad_hoc::server_settings(&args.other)? {
         return Ok((server, BTreeSet::new()));
     }
-    let Some(name) = &which.server else {
+    let Some(name) = &args.server else {
         return Err(CommandError::usage("no server to record")
             .suggest("pass a command after `--`, --url, or the name of a configured server with --server"));
     };
-    let config = Config::load(&which.config, &process_environment()).map_err(|problems| {
+    let config = Config::load(&args.config, &process_environment()).map_err(|problems| {
         problems.0.iter().for_each(report_problem);
         CommandError::AlreadyReported(Exit::Usage)
     })?;
