@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use toolyard_definitions::lint::{LintFinding, render_sarif};
+
 use crate::coverage::CoverageReport;
 use crate::event::{EraDifference, SuiteEvent, TestCaseReport, TestOutcome};
 use crate::expect::AssertionFailure;
@@ -15,6 +17,9 @@ mod html;
 mod json;
 mod junit;
 mod tap;
+
+/// Where code scanning shows findings, which are about no file.
+const SARIF_ARTIFACT: &str = "toolyard.toml";
 
 pub use github::{Annotation, github_annotations, github_summary};
 
@@ -27,10 +32,12 @@ pub enum ReportFormat {
     /// The summary of a GitHub Actions step, as Markdown.
     Github,
     Html,
+    /// The findings of lint, for code scanning.
+    Sarif,
 }
 
 impl ReportFormat {
-    pub const ALL: [Self; 5] = [Self::Json, Self::Junit, Self::Tap, Self::Github, Self::Html];
+    pub const ALL: [Self; 6] = [Self::Json, Self::Junit, Self::Tap, Self::Github, Self::Html, Self::Sarif];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +46,7 @@ impl ReportFormat {
             Self::Tap => "tap",
             Self::Github => "github",
             Self::Html => "html",
+            Self::Sarif => "sarif",
         }
     }
 }
@@ -64,6 +72,7 @@ pub struct SuiteReport {
     pub removed_snapshots: Vec<PathBuf>,
     pub written_snapshots: usize,
     pub coverage: CoverageReport,
+    pub lint: Vec<LintFinding>,
     pub duration: Duration,
     pub interrupted: bool,
 }
@@ -83,7 +92,7 @@ impl SuiteReport {
     /// Adds what an event reports. Tests are in the order of files and positions at the end.
     pub fn apply(&mut self, event: &SuiteEvent) {
         match event {
-            SuiteEvent::RunStarted { .. } | SuiteEvent::TestStarted(_) => {}
+            SuiteEvent::RunStarted { .. } | SuiteEvent::TestsFound(_) | SuiteEvent::TestStarted(_) => {}
             SuiteEvent::TestFinished(report) => self.tests.push((**report).clone()),
             SuiteEvent::ErasDiffer(difference) => self.differences.push((**difference).clone()),
             SuiteEvent::ObsoleteSnapshots { paths, removed: false } => {
@@ -93,6 +102,10 @@ impl SuiteReport {
                 self.removed_snapshots.extend(paths.iter().cloned());
             }
             SuiteEvent::SnapshotsWritten(count) => self.written_snapshots += count,
+            SuiteEvent::LintFindings(findings) => {
+                let new = findings.iter().filter(|finding| !self.lint.contains(finding)).cloned();
+                self.lint = self.lint.iter().cloned().chain(new).collect();
+            }
             SuiteEvent::Coverage(coverage) => self.coverage = coverage.clone(),
             SuiteEvent::RunFinished { duration, interrupted } => {
                 (self.duration, self.interrupted) = (*duration, *interrupted);
@@ -161,6 +174,10 @@ pub fn render_report(format: ReportFormat, report: &SuiteReport) -> Result<Strin
         ReportFormat::Tap => Ok(tap::render(report)),
         ReportFormat::Github => Ok(github_summary(report)),
         ReportFormat::Html => Ok(html::render(report)),
+        ReportFormat::Sarif => {
+            let sarif = render_sarif(&report.lint, SARIF_ARTIFACT, env!("CARGO_PKG_VERSION"));
+            Ok(format!("{sarif:#}\n"))
+        }
     }
 }
 
@@ -168,7 +185,12 @@ pub fn render_report(format: ReportFormat, report: &SuiteReport) -> Result<Strin
 /// found, and the difference.
 pub fn render_failure(test: &TestCaseReport, failure: &AssertionFailure) -> String {
     let at = failure.at;
-    let mut text = format!("{}:{}:{}: {}", test.label.file.display(), at.line, at.column, failure.message);
+    let place = match test.label.file.as_os_str().is_empty() {
+        true => String::new(),
+        false => format!("{}:{}:{}: ", test.label.file.display(), at.line, at.column),
+    };
+    let rule = failure.rule.map(|rule| format!(" [{rule}]")).unwrap_or_default();
+    let mut text = format!("{place}{}{rule}", failure.message);
     let mut part = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
             let _ = match value.contains('\n') {
@@ -184,6 +206,7 @@ pub fn render_failure(test: &TestCaseReport, failure: &AssertionFailure) -> Stri
             part("got", &failure.actual);
         }
     }
+    part("reproduce", &failure.reproduce);
     text
 }
 
@@ -236,6 +259,7 @@ mod tests {
                 duration: ms(20),
                 failed: false,
             }],
+            warnings: Vec::new(),
             stderr: vec!["warning: \u{1b}[31m%0A".to_owned()],
             server: Some(ServerIdentity {
                 name: "hostile </script><b>".to_owned(),

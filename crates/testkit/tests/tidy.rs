@@ -45,7 +45,7 @@ const EDGES: [(&str, &[&str]); 22] = [
     ("tui", &["hub"]),
     ("tester", &["hub", "upstream"]),
     ("remote", &["hub", "upstream"]),
-    ("suite", &["hub", "upstream", "wire"]),
+    ("suite", &["definitions", "hub", "upstream", "wire"]),
     (
         "config",
         &[

@@ -1,0 +1,226 @@
+//! Calls a tool with generated arguments, and makes the arguments of a failure as small as possible.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::cases::{CaseClass, GeneratedCase, classify, invalid_cases, valid_cases};
+use super::judge::{Finding, ToolUnderTest, judge_call};
+use super::progress::{GenericProgress, RunningTest};
+use super::random::SeededRandom;
+use super::rules::{CRASH, GenericRule, HANG, INCOMPLETE, RuleSeverity, SLOW_CALL, START_FAILED};
+use super::shrink::Shrinker;
+use super::target::GenericTarget;
+
+/// The time and the attempts for shrinking one failure.
+const SHRINK_TIME: Duration = Duration::from_secs(25);
+const SHRINK_ATTEMPTS: usize = 300;
+/// After this many crashes and hangs, further cases would only repeat them.
+const MOST_BROKEN: usize = 4;
+
+/// Runs the tests of a tool. Returns the number of calls.
+pub(crate) async fn run(
+    progress: &mut GenericProgress<'_>,
+    target: &mut GenericTarget<'_>,
+    tool: &ToolUnderTest,
+) -> usize {
+    let (seed, most) = (progress.options.seed, progress.options.cases);
+    let mut calls = 0;
+    if let Some(arguments) = progress.options.arguments.clone() {
+        if let Some(mut test) = progress.begin(&format!("tool {}: arguments", tool.name)).await {
+            let class = classify(&tool.input, &arguments).await;
+            let cases = [GeneratedCase { class, arguments }];
+            calls += run_cases(progress, target, tool, &cases, Counterexamples::AsGiven, &mut test).await;
+            progress.finish(test, target.stderr()).await;
+        }
+        return calls;
+    }
+    if let Some(mut test) = progress.begin(&format!("tool {}: valid arguments", tool.name)).await {
+        let mut random = SeededRandom::new(seed, &tool.name);
+        let cases = valid_cases(&tool.input_value, &tool.input, most, &mut random).await;
+        calls += run_cases(progress, target, tool, &cases, Counterexamples::Smallest, &mut test).await;
+        progress.finish(test, target.stderr()).await;
+    }
+    let cases = invalid_cases(&tool.input_value, &tool.input, most).await;
+    let name = format!("tool {}: invalid arguments", tool.name);
+    if cases.is_empty() {
+        progress.skip(&name, "the input schema allows everything").await;
+    } else if let Some(mut test) = progress.begin(&name).await {
+        calls += run_cases(progress, target, tool, &cases, Counterexamples::Smallest, &mut test).await;
+        progress.finish(test, target.stderr()).await;
+    }
+    calls
+}
+
+/// Whether the arguments of failures are shrunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counterexamples {
+    Smallest,
+    AsGiven,
+}
+
+async fn run_cases(
+    progress: &GenericProgress<'_>,
+    target: &mut GenericTarget<'_>,
+    tool: &ToolUnderTest,
+    cases: &[GeneratedCase],
+    counterexamples: Counterexamples,
+    test: &mut RunningTest,
+) -> usize {
+    let (started, deadline) = (Instant::now(), progress.test_deadline());
+    let mut reported: Vec<GenericRule> = Vec::new();
+    let (mut calls, mut broken) = (0, 0);
+    for case in cases {
+        if Instant::now() >= deadline || broken >= MOST_BROKEN {
+            let why = match broken >= MOST_BROKEN {
+                true => format!("after {broken} calls without an answer"),
+                false => format!("after {:.0} s", started.elapsed().as_secs_f64()),
+            };
+            let message = format!("{calls} of {} cases ran; the test ended {why}", cases.len());
+            test.add(Finding::new(INCOMPLETE, message), None);
+            break;
+        }
+        let record = match target.call_tool(tool, &case.arguments, progress.limit()).await {
+            Ok(record) => record,
+            Err(reason) => {
+                test.add(Finding::new(START_FAILED, reason), None);
+                break;
+            }
+        };
+        calls += 1;
+        let found = judge_call(tool, case.class, &case.arguments, &record).await;
+        broken += usize::from(found.iter().any(|finding| finding.rule == CRASH || finding.rule == HANG));
+        for finding in found {
+            if reported.contains(&finding.rule) {
+                continue;
+            }
+            reported.push(finding.rule);
+            let arguments = case.arguments.clone();
+            if counterexamples == Counterexamples::AsGiven || finding.severity == RuleSeverity::Warning {
+                let line = progress.options.reproduction.call(&tool.name, &arguments);
+                test.add(finding, Some(line));
+                continue;
+            }
+            let shrinking = Instant::now();
+            let (finding, line) = explain(progress, target, tool, case, finding, deadline).await;
+            progress.add_step(test, format!("shrink the arguments for {}", finding.rule.id), shrinking);
+            test.add(finding, Some(line));
+        }
+    }
+    progress.add_step(test, format!("{calls} calls of {}", tool.name), started);
+    calls
+}
+
+/// Finds the smallest arguments that fail in the same way on a new server, and returns the line that
+/// repeats the failure.
+async fn explain(
+    progress: &GenericProgress<'_>,
+    target: &mut GenericTarget<'_>,
+    tool: &ToolUnderTest,
+    case: &GeneratedCase,
+    finding: Finding,
+    deadline: Instant,
+) -> (Finding, String) {
+    let reproduction = &progress.options.reproduction;
+    let smallest = shrink(progress, target, tool, case, &finding, deadline).await;
+    for arguments in [&smallest, &case.arguments] {
+        // A failure can depend on earlier calls, or on a limit that was too short.
+        target.abandon();
+        if let Some(found) = repeat(target, tool, arguments, finding.rule, progress.limit()).await {
+            let found = forgive_amounts(target, tool, arguments, found, progress.limit()).await;
+            return (found, reproduction.call(&tool.name, arguments));
+        }
+    }
+    let message = format!("{} (only after earlier calls)", finding.message);
+    let line = reproduction.tool(&tool.name, progress.options.seed, progress.options.cases);
+    (Finding { message, ..finding }, line)
+}
+
+async fn shrink(
+    progress: &GenericProgress<'_>,
+    target: &mut GenericTarget<'_>,
+    tool: &ToolUnderTest,
+    case: &GeneratedCase,
+    finding: &Finding,
+    deadline: Instant,
+) -> Value {
+    let deadline =
+        progress.deadline.min(deadline.max(Instant::now()) + SHRINK_TIME).min(Instant::now() + SHRINK_TIME);
+    let limit = match finding.rule == HANG {
+        true => target.repeat_limit(progress.limit()),
+        false => progress.limit(),
+    };
+    let mut shrinker = Shrinker::new(case.arguments.clone());
+    let mut attempts = 0;
+    while let Some(candidate) = shrinker.next_candidate() {
+        // What is wrong with invalid arguments may change, but they stay invalid.
+        if !is_same_class(case.class, classify(&tool.input, &candidate).await) {
+            continue;
+        }
+        attempts += 1;
+        if attempts > SHRINK_ATTEMPTS || Instant::now() >= deadline {
+            break;
+        }
+        if repeat(target, tool, &candidate, finding.rule, limit).await.is_some() {
+            shrinker.accept(candidate);
+        }
+    }
+    shrinker.into_smallest()
+}
+
+fn is_same_class(one: CaseClass, other: CaseClass) -> bool {
+    match (one, other) {
+        (CaseClass::Invalid(one), CaseClass::Invalid(other)) => {
+            use super::cases::Mistake::UnknownProperty;
+            (one == UnknownProperty) == (other == UnknownProperty)
+        }
+        _ => one == other,
+    }
+}
+
+/// Calls once more, and returns the finding of this rule.
+async fn repeat(
+    target: &mut GenericTarget<'_>,
+    tool: &ToolUnderTest,
+    arguments: &Value,
+    rule: GenericRule,
+    limit: Duration,
+) -> Option<Finding> {
+    let record = target.call_tool(tool, arguments, limit).await.ok()?;
+    let class = classify(&tool.input, arguments).await;
+    let found = judge_call(tool, class, arguments, &record).await;
+    found.into_iter().find(|finding| finding.rule == rule)
+}
+
+/// A call that is only slow because of a large number is not a failure, if the server answers others
+/// meanwhile: the number may be a time.
+async fn forgive_amounts(
+    target: &mut GenericTarget<'_>,
+    tool: &ToolUnderTest,
+    arguments: &Value,
+    finding: Finding,
+    limit: Duration,
+) -> Finding {
+    let smaller = with_small_numbers(arguments);
+    if finding.rule != HANG
+        || !finding.message.contains("other requests are answered")
+        || smaller == *arguments
+    {
+        return finding;
+    }
+    match repeat(target, tool, &smaller, HANG, limit).await {
+        Some(_) => finding,
+        None => Finding { rule: SLOW_CALL, severity: SLOW_CALL.severity, ..finding },
+    }
+}
+
+fn with_small_numbers(value: &Value) -> Value {
+    match value {
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.abs() > 1.0) => Value::from(1),
+        Value::Array(items) => items.iter().map(with_small_numbers).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(key, value)| (key.clone(), with_small_numbers(value))).collect()
+        }
+        other => other.clone(),
+    }
+}
