@@ -231,7 +231,10 @@ fn indent(text: &str, by: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::time::Duration;
+
+    use toolyard_definitions::lint::{LintFinding, LintSeverity};
 
     use super::{ReportFormat, SuiteReport, render_report};
     use crate::event::{EraLabel, StepReport, SuiteEvent, TestCaseReport, TestLabel, TestOutcome};
@@ -272,11 +275,9 @@ mod tests {
 
     fn report() -> SuiteReport {
         let failure = AssertionFailure {
-            at: FilePosition { line: 12, column: 7 },
-            message: "text is not equal".to_owned(),
             expected: Some("\"5\"".to_owned()),
             actual: Some("]]> <img src=x onerror=alert(1)> \u{0} \u{202e}".to_owned()),
-            diff: None,
+            ..AssertionFailure::new(FilePosition { line: 12, column: 7 }, "text is not equal")
         };
         let mut report = SuiteReport::default();
         for test in [
@@ -288,20 +289,54 @@ mod tests {
         ] {
             report.apply(&SuiteEvent::TestFinished(Box::new(test)));
         }
+        report.apply(&SuiteEvent::TestFinished(Box::new(generic_test())));
+        report.apply(&SuiteEvent::LintFindings(vec![LintFinding {
+            rule: "name-duplicate",
+            severity: LintSeverity::Error,
+            server: "server".to_owned(),
+            kind: None,
+            name: String::new(),
+            path: "/tools".to_owned(),
+            message: "2 tools \u{1b}".to_owned(),
+        }]));
         let duration = Duration::from_millis(500);
         report.apply(&SuiteEvent::RunFinished { duration, interrupted: false });
         report
+    }
+
+    /// A test that is in no file.
+    fn generic_test() -> TestCaseReport {
+        let at = FilePosition { line: 2, column: 1 };
+        let failure = AssertionFailure {
+            rule: Some("crash"),
+            reproduce: Some("toolyard test --generic --arguments '{}'".to_owned()),
+            ..AssertionFailure::new(at, "the server exited with code 1")
+        };
+        let warning =
+            AssertionFailure { rule: Some("incomplete"), ..AssertionFailure::new(at, "1 of 2 cases ran") };
+        let mut test = test("tool a: valid arguments", 2, TestOutcome::Failed(vec![failure]));
+        test.label.file = PathBuf::new();
+        TestCaseReport { warnings: vec![warning], ..test }
     }
 
     #[test]
     fn every_format_renders_every_outcome() {
         for format in ReportFormat::ALL {
             let text = render_report(format, &report()).unwrap();
-            if format != ReportFormat::Html {
+            if !matches!(format, ReportFormat::Html | ReportFormat::Sarif) {
                 insta::assert_snapshot!(format.as_str(), text);
             }
             assert!(!text.contains('\u{0}') && !text.contains('\u{1b}'), "{format:?}");
         }
+    }
+
+    #[test]
+    fn sarif_contains_what_lint_found() {
+        let sarif = render_report(ReportFormat::Sarif, &report()).unwrap();
+        let sarif: serde_json::Value = serde_json::from_str(&sarif).unwrap();
+        let results = sarif["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.iter().map(|result| &result["ruleId"]).collect::<Vec<_>>(), ["name-duplicate"]);
+        assert_eq!(results[0]["level"], "error");
     }
 
     #[test]

@@ -17,6 +17,9 @@ use super::target::{CallEnd, CallRecord};
 use crate::expect::diff::shorten;
 use crate::expect::observation::{Observation, StepFailure};
 
+/// The part of a message that says that only one call gets no answer.
+pub(crate) const OTHERS_ANSWERED: &str = "other requests are answered";
+
 /// A violated rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Finding {
@@ -80,7 +83,7 @@ pub(crate) fn judge_exchange(record: &CallRecord) -> Vec<Finding> {
         CallEnd::Crashed(reason) => found.push(Finding::new(CRASH, reason.clone())),
         CallEnd::Silent { limit, others_answered } => {
             let others = match others_answered {
-                true => "other requests are answered",
+                true => OTHERS_ANSWERED,
                 false => "other requests get no answer either",
             };
             let message = format!("no answer within {:.1} s; {others}", limit.as_secs_f64());
@@ -125,14 +128,14 @@ pub(crate) async fn judge_call(
         }
     }
     match class {
-        CaseClass::Valid => found.extend(judge_valid(seen)),
+        CaseClass::Valid => found.extend(judge_valid(arguments, seen)),
         CaseClass::Invalid(mistake) => found.extend(judge_invalid(tool, mistake, arguments, seen).await),
         CaseClass::Unknown => {}
     }
     found
 }
 
-fn judge_valid(seen: &Observation) -> Option<Finding> {
+fn judge_valid(arguments: &Value, seen: &Observation) -> Option<Finding> {
     static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
         let words = r"^\s*(Traceback \(most recent call last\)|(fatal |internal |internal server |unexpected )?error\b.{0,3}:|exception:|[A-Z]\w*(Error|Exception)(\(|:))";
         Regex::new(&format!("(?i:{words})")).ok()
@@ -165,7 +168,9 @@ fn judge_valid(seen: &Observation) -> Option<Finding> {
                 });
             }
             let start = &text[..text.char_indices().nth(200).map_or(text.len(), |(end, _)| end)];
-            fits(&ERROR, start).then(|| {
+            // A message about errors may be what the arguments ask for.
+            let is_asked_for = arguments.to_string().to_lowercase().contains("err");
+            (fits(&ERROR, start) && !is_asked_for).then(|| {
                 let message = "the text is an error message, but the result has no `isError`";
                 Finding::new(ERROR_AS_SUCCESS, message).with_answer(seen)
             })

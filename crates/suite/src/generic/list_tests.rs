@@ -113,6 +113,7 @@ async fn start(progress: &mut GenericProgress<'_>, target: &mut GenericTarget<'_
         (test, _) => test,
     };
     if let Some(mut test) = test {
+        test.started_at(started);
         progress.add_step(&mut test, "connect".to_owned(), started);
         let most = progress.options.max_start;
         match &connected {

@@ -69,6 +69,11 @@ impl RunningTest {
         }
     }
 
+    /// Counts work that was done before the test as part of it.
+    pub(crate) fn started_at(&mut self, started: Instant) {
+        self.started = started;
+    }
+
     pub(crate) fn at(&self) -> FilePosition {
         self.label.at
     }

@@ -59,8 +59,8 @@ rules! {
     HANG = "hang", Failure,
         "A call gets neither an answer nor progress within `--call-timeout`.";
     SLOW_CALL = "slow-call", Warning,
-        "A call gets no answer in time, but the server answers other requests, and with smaller \
-        numbers the call is answered: the number may be a time or an amount.";
+        "A call gets no answer in time, but the server answers other requests, and the call \
+        is answered with smaller numbers, which may be times or amounts, or when it is repeated.";
     NO_RESULT = "no-result", Failure,
         "The answer to a call cannot be used, such as an HTTP status or an invalid response.";
     RESULT_SHAPE = "result-shape", Failure,

@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::cases::{CaseClass, GeneratedCase, classify, invalid_cases, valid_cases};
-use super::judge::{Finding, ToolUnderTest, judge_call};
+use super::judge::{Finding, OTHERS_ANSWERED, ToolUnderTest, judge_call};
 use super::progress::{GenericProgress, RunningTest};
 use super::random::SeededRandom;
 use super::rules::{CRASH, GenericRule, HANG, INCOMPLETE, RuleSeverity, SLOW_CALL, START_FAILED};
+use super::shape::{Keywords, properties, types, variants};
 use super::shrink::Shrinker;
 use super::target::GenericTarget;
+use crate::expect::JsonType;
 
 /// The time and the attempts for shrinking one failure.
 const SHRINK_TIME: Duration = Duration::from_secs(25);
@@ -132,6 +134,12 @@ async fn explain(
         }
     }
     let message = format!("{} (only after earlier calls)", finding.message);
+    let is_alive = finding.message.contains(OTHERS_ANSWERED);
+    let finding = match finding.rule == HANG && is_alive {
+        // It was slow once.
+        true => Finding { rule: SLOW_CALL, severity: SLOW_CALL.severity, ..finding },
+        false => finding,
+    };
     let line = reproduction.tool(&tool.name, progress.options.seed, progress.options.cases);
     (Finding { message, ..finding }, line)
 }
@@ -192,8 +200,8 @@ async fn repeat(
     found.into_iter().find(|finding| finding.rule == rule)
 }
 
-/// A call that is only slow because of a large number is not a failure, if the server answers others
-/// meanwhile: the number may be a time.
+/// A call that is only slow because of a number is not a failure, if the server answers others
+/// meanwhile: the number may be a time. A number that is missing may be a time, too.
 async fn forgive_amounts(
     target: &mut GenericTarget<'_>,
     tool: &ToolUnderTest,
@@ -201,11 +209,9 @@ async fn forgive_amounts(
     finding: Finding,
     limit: Duration,
 ) -> Finding {
-    let smaller = with_small_numbers(arguments);
-    if finding.rule != HANG
-        || !finding.message.contains("other requests are answered")
-        || smaller == *arguments
-    {
+    let smaller = with_small_numbers(&tool.input_value, arguments);
+    let others_answered = finding.message.contains(OTHERS_ANSWERED);
+    if finding.rule != HANG || !others_answered || smaller == *arguments {
         return finding;
     }
     match repeat(target, tool, &smaller, HANG, limit).await {
@@ -214,13 +220,49 @@ async fn forgive_amounts(
     }
 }
 
-fn with_small_numbers(value: &Value) -> Value {
+/// Returns the arguments with every number of the input schema, as small as possible.
+fn with_small_numbers(schema: &Value, arguments: &Value) -> Value {
+    let mut smaller = with_numbers_of_one(arguments);
+    let is_number = |keywords: &Keywords| {
+        types(keywords).iter().any(|kind| matches!(kind, JsonType::Integer | JsonType::Number))
+    };
+    for keywords in variants(schema, schema) {
+        for (name, property) in properties(&keywords) {
+            if let Value::Object(members) = &mut smaller
+                && variants(schema, property).iter().any(is_number)
+            {
+                members.entry(name.clone()).or_insert(Value::from(1));
+            }
+        }
+    }
+    smaller
+}
+
+fn with_numbers_of_one(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.as_f64().is_some_and(|number| number.abs() > 1.0) => Value::from(1),
-        Value::Array(items) => items.iter().map(with_small_numbers).collect(),
+        Value::Array(items) => items.iter().map(with_numbers_of_one).collect(),
         Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), with_small_numbers(value))).collect()
+            members.iter().map(|(key, value)| (key.clone(), with_numbers_of_one(value))).collect()
         }
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::with_small_numbers;
+
+    #[test]
+    fn numbers_that_may_be_times_become_small_also_if_they_are_missing() {
+        let schema = json!({"properties": {"seconds": {"type": "number"}, "text": {"type": "string"}}});
+        assert_eq!(with_small_numbers(&schema, &json!({})), json!({"seconds": 1}));
+        assert_eq!(
+            with_small_numbers(&schema, &json!({"seconds": 90, "text": "a"})),
+            json!({"seconds": 1, "text": "a"})
+        );
+        assert_eq!(with_small_numbers(&schema, &json!({"seconds": 0.5})), json!({"seconds": 0.5}));
     }
 }

@@ -63,8 +63,9 @@ impl ValueGenerator<'_> {
             Some(JsonType::Null) => Value::Null,
             Some(JsonType::Boolean) => json!(true),
             Some(JsonType::Integer | JsonType::Number) => {
-                let one = Bounds::of(name, keywords).fit(1.0);
-                number(one, types(keywords).first().copied())
+                let usual = if is_duration(name) { 0.0 } else { 1.0 };
+                let fitting = Bounds::of(name, keywords).fit(usual);
+                number(fitting, types(keywords).first().copied())
             }
             Some(JsonType::Array) => {
                 let length = count(keywords, "minItems").unwrap_or(1).min(LONG_LIST);
