@@ -18,7 +18,7 @@ use crate::expect::diff::shorten;
 use crate::expect::observation::{Observation, StepFailure};
 
 /// The part of a message that says that only one call gets no answer.
-pub(crate) const OTHERS_ANSWERED: &str = "other requests are answered";
+const OTHERS_ANSWERED: &str = "other requests are answered";
 
 /// A violated rule.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,17 @@ pub(crate) struct Finding {
 impl Finding {
     pub(crate) fn new(rule: GenericRule, message: impl Into<String>) -> Self {
         Self { rule, severity: rule.severity, message: message.into(), answer: None }
+    }
+
+    /// Whether this is the same failure with other arguments. A server that answers nothing is not
+    /// one that is slow with one call.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.rule == other.rule && self.others_answered() == other.others_answered()
+    }
+
+    /// Whether only one call gets no answer.
+    pub(crate) fn others_answered(&self) -> bool {
+        self.rule == HANG && self.message.contains(OTHERS_ANSWERED)
     }
 
     fn with_answer(self, seen: &Observation) -> Self {
@@ -89,6 +100,8 @@ pub(crate) fn judge_exchange(record: &CallRecord) -> Vec<Finding> {
             let message = format!("no answer within {:.1} s; {others}", limit.as_secs_f64());
             found.push(Finding::new(HANG, message));
         }
+        // The violation explains why there is no result.
+        CallEnd::Unusable(reason) if record.seen.violations.iter().any(|text| reason.contains(text)) => {}
         CallEnd::Unusable(reason) => found.push(Finding::new(NO_RESULT, reason.clone())),
     }
     // A wrong result is described by the rule for its shape.

@@ -12,7 +12,8 @@ const MOST_MEMBERS: usize = 24;
 /// The search for the smallest value that still fails.
 #[derive(Debug)]
 pub(crate) struct Shrinker {
-    current: Value,
+    /// The values that fail, the smallest last.
+    failing: Vec<Value>,
     pending: VecDeque<Value>,
     /// Candidates that were tried, in their printed form.
     tried: HashSet<String>,
@@ -22,7 +23,7 @@ impl Shrinker {
     pub(crate) fn new(failing: Value) -> Self {
         let tried = HashSet::from([compact(&failing).to_string()]);
         let pending = candidates(&failing).into();
-        Self { current: failing, pending, tried }
+        Self { failing: vec![failing], pending, tried }
     }
 
     /// Returns the next smaller value to try.
@@ -38,11 +39,13 @@ impl Shrinker {
     /// Continues from a candidate, because it fails too.
     pub(crate) fn accept(&mut self, candidate: Value) {
         self.pending = candidates(&candidate).into();
-        self.current = candidate;
+        self.failing.push(candidate);
     }
 
-    pub(crate) fn into_smallest(self) -> Value {
-        self.current
+    /// Returns the values that failed, the smallest first.
+    pub(crate) fn into_failing(mut self) -> Vec<Value> {
+        self.failing.reverse();
+        self.failing
     }
 }
 
@@ -162,7 +165,7 @@ mod tests {
                 shrinker.accept(candidate);
             }
         }
-        (shrinker.into_smallest(), attempts)
+        (shrinker.into_failing().remove(0), attempts)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::cases::{CaseClass, GeneratedCase, classify, invalid_cases, valid_cases};
-use super::judge::{Finding, OTHERS_ANSWERED, ToolUnderTest, judge_call};
+use super::judge::{Finding, ToolUnderTest, judge_call};
 use super::progress::{GenericProgress, RunningTest};
 use super::random::SeededRandom;
 use super::rules::{CRASH, GenericRule, HANG, INCOMPLETE, RuleSeverity, SLOW_CALL, START_FAILED};
@@ -17,6 +17,8 @@ use crate::expect::JsonType;
 /// The time and the attempts for shrinking one failure.
 const SHRINK_TIME: Duration = Duration::from_secs(25);
 const SHRINK_ATTEMPTS: usize = 300;
+/// How many of the smallest arguments are verified on a new server.
+const MOST_VERIFIED: usize = 4;
 /// After this many crashes and hangs, further cases would only repeat them.
 const MOST_BROKEN: usize = 4;
 
@@ -104,7 +106,7 @@ async fn run_cases(
                 continue;
             }
             let shrinking = Instant::now();
-            let (finding, line) = explain(progress, target, tool, case, finding, deadline).await;
+            let (finding, line) = explain(progress, target, tool, case, finding).await;
             progress.add_step(test, format!("shrink the arguments for {}", finding.rule.id), shrinking);
             test.add(finding, Some(line));
         }
@@ -121,21 +123,29 @@ async fn explain(
     tool: &ToolUnderTest,
     case: &GeneratedCase,
     finding: Finding,
-    deadline: Instant,
 ) -> (Finding, String) {
     let reproduction = &progress.options.reproduction;
-    let smallest = shrink(progress, target, tool, case, &finding, deadline).await;
-    for arguments in [&smallest, &case.arguments] {
-        // A failure can depend on earlier calls, or on a limit that was too short.
-        target.abandon();
-        if let Some(found) = repeat(target, tool, arguments, finding.rule, progress.limit()).await {
-            let found = forgive_amounts(target, tool, arguments, found, progress.limit()).await;
-            return (found, reproduction.call(&tool.name, arguments));
+    // With a short limit first, because most calls of a search for a hang get no answer.
+    let mut limits = vec![progress.limit()];
+    if finding.rule == HANG {
+        limits.insert(0, target.repeat_limit(progress.limit()));
+    }
+    for limit in limits {
+        let failing = shrink(progress, target, tool, case, &finding, limit).await;
+        // A failure can depend on earlier calls, or on a limit that was too short. Larger arguments
+        // of a hang take longer.
+        let last = failing.len().saturating_sub(1);
+        let tried = failing.iter().enumerate().filter(|(index, _)| *index < MOST_VERIFIED || *index == last);
+        for (_, arguments) in tried {
+            target.abandon();
+            if let Some(found) = repeat(target, tool, arguments, &finding, progress.limit()).await {
+                let found = forgive_amounts(target, tool, arguments, found, progress.limit()).await;
+                return (found, reproduction.call(&tool.name, arguments));
+            }
         }
     }
     let message = format!("{} (only after earlier calls)", finding.message);
-    let is_alive = finding.message.contains(OTHERS_ANSWERED);
-    let finding = match finding.rule == HANG && is_alive {
+    let finding = match finding.others_answered() {
         // It was slow once.
         true => Finding { rule: SLOW_CALL, severity: SLOW_CALL.severity, ..finding },
         false => finding,
@@ -150,14 +160,9 @@ async fn shrink(
     tool: &ToolUnderTest,
     case: &GeneratedCase,
     finding: &Finding,
-    deadline: Instant,
-) -> Value {
-    let deadline =
-        progress.deadline.min(deadline.max(Instant::now()) + SHRINK_TIME).min(Instant::now() + SHRINK_TIME);
-    let limit = match finding.rule == HANG {
-        true => target.repeat_limit(progress.limit()),
-        false => progress.limit(),
-    };
+    limit: Duration,
+) -> Vec<Value> {
+    let deadline = progress.deadline.min(Instant::now() + SHRINK_TIME);
     let mut shrinker = Shrinker::new(case.arguments.clone());
     let mut attempts = 0;
     while let Some(candidate) = shrinker.next_candidate() {
@@ -169,11 +174,11 @@ async fn shrink(
         if attempts > SHRINK_ATTEMPTS || Instant::now() >= deadline {
             break;
         }
-        if repeat(target, tool, &candidate, finding.rule, limit).await.is_some() {
+        if repeat(target, tool, &candidate, finding, limit).await.is_some() {
             shrinker.accept(candidate);
         }
     }
-    shrinker.into_smallest()
+    shrinker.into_failing()
 }
 
 fn is_same_class(one: CaseClass, other: CaseClass) -> bool {
@@ -186,18 +191,18 @@ fn is_same_class(one: CaseClass, other: CaseClass) -> bool {
     }
 }
 
-/// Calls once more, and returns the finding of this rule.
+/// Calls once more, and returns the finding if it is the same.
 async fn repeat(
     target: &mut GenericTarget<'_>,
     tool: &ToolUnderTest,
     arguments: &Value,
-    rule: GenericRule,
+    like: &Finding,
     limit: Duration,
 ) -> Option<Finding> {
     let record = target.call_tool(tool, arguments, limit).await.ok()?;
     let class = classify(&tool.input, arguments).await;
     let found = judge_call(tool, class, arguments, &record).await;
-    found.into_iter().find(|finding| finding.rule == rule)
+    found.into_iter().find(|finding| finding.is_like(like))
 }
 
 /// A call that is only slow because of a number is not a failure, if the server answers others
@@ -210,11 +215,10 @@ async fn forgive_amounts(
     limit: Duration,
 ) -> Finding {
     let smaller = with_small_numbers(&tool.input_value, arguments);
-    let others_answered = finding.message.contains(OTHERS_ANSWERED);
-    if finding.rule != HANG || !others_answered || smaller == *arguments {
+    if !finding.others_answered() || smaller == *arguments {
         return finding;
     }
-    match repeat(target, tool, &smaller, HANG, limit).await {
+    match repeat(target, tool, &smaller, &finding, limit).await {
         Some(_) => finding,
         None => Finding { rule: SLOW_CALL, severity: SLOW_CALL.severity, ..finding },
     }
