@@ -60,6 +60,7 @@ export default defineConfig({
           { text: "Command line", link: "/reference/cli" },
           { text: "Configuration", link: "/reference/configuration" },
           { text: "Test files", link: "/reference/test-files" },
+          { text: "Generic tests", link: "/reference/generic-tests" },
           { text: "Lint rules", link: "/reference/lint" },
           { text: "REST API", link: "/reference/rest" },
           { text: "Control socket", link: "/reference/control" },

@@ -1,6 +1,7 @@
 //! The results of a run, collected from its events, and rendered in the formats that other tools
 //! read.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -103,8 +104,11 @@ impl SuiteReport {
             }
             SuiteEvent::SnapshotsWritten(count) => self.written_snapshots += count,
             SuiteEvent::LintFindings(findings) => {
-                let new = findings.iter().filter(|finding| !self.lint.contains(finding)).cloned();
-                self.lint = self.lint.iter().cloned().chain(new).collect();
+                // Most findings are the same in every era.
+                let key =
+                    |finding: &LintFinding| (finding.rule, finding.name.clone(), finding.message.clone());
+                let known: HashSet<_> = self.lint.iter().map(key).collect();
+                self.lint.extend(findings.iter().filter(|finding| !known.contains(&key(finding))).cloned());
             }
             SuiteEvent::Coverage(coverage) => self.coverage = coverage.clone(),
             SuiteEvent::RunFinished { duration, interrupted } => {

@@ -35,7 +35,13 @@ pub(crate) struct GenericArgs {
     pub(crate) cases: u16,
 
     /// Call only this tool. Can be repeated.
-    #[arg(long, value_name = "NAME", requires = "generic", help_heading = "Generic tests")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "generic",
+        help_heading = "Generic tests",
+        allow_hyphen_values = true
+    )]
     pub(crate) tool: Vec<String>,
 
     /// Call only with these arguments, as a failure prints them.

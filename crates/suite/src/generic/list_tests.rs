@@ -1,12 +1,12 @@
 //! The tests of a server as a whole: its start, its lists, its definitions, and what belongs to no
 //! tool. Starts the tests of the tools.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use toolyard_definitions::lint::{LintSeverity, lint};
 use toolyard_definitions::{OfferProfile, ServerOffer};
-use toolyard_hub::Raw;
 use toolyard_upstream::{Era, ServerListKind};
 
 use super::canary::MASK;
@@ -61,7 +61,7 @@ pub(crate) async fn run(progress: &mut GenericProgress<'_>, target: &mut Generic
     let tools: Vec<ToolUnderTest> = lists
         .items(ServerListKind::Tools)
         .filter_map(|text| serde_json::value::RawValue::from_string(text.clone()).ok())
-        .filter_map(|raw| ToolUnderTest::read(&Raw::from(raw)))
+        .filter_map(|raw| ToolUnderTest::read(&raw))
         .collect();
     progress.announce(2 * tools.len() + 8).await;
     if !is_single_call {
@@ -95,7 +95,14 @@ pub(crate) async fn run(progress: &mut GenericProgress<'_>, target: &mut Generic
 
 /// Connects. Returns whether that succeeded.
 async fn start(progress: &mut GenericProgress<'_>, target: &mut GenericTarget<'_>) -> bool {
-    let started = Instant::now();
+    let mut started = Instant::now();
+    if progress.options.server.transport.downloader().is_some() && target.session().await.is_ok() {
+        // The first start may have downloaded the server.
+        if started.elapsed() > progress.options.max_start {
+            target.close().await;
+        }
+        started = Instant::now();
+    }
     let connected = target.session().await.map(|session| (session.identity(), session.era()));
     let duration = started.elapsed();
     if let (Ok((_, era)), Some(wanted)) = (&connected, progress.era())
@@ -224,8 +231,9 @@ fn compare(before: &ServerLists, after: &ServerLists) -> Vec<Finding> {
             items
         };
         if sorted(old) != sorted(new) {
-            let gone = old.iter().filter(|item| !new.contains(item)).count();
-            let added = new.iter().filter(|item| !old.contains(item)).count();
+            let (known, current): (HashSet<_>, HashSet<_>) = (old.iter().collect(), new.iter().collect());
+            let gone = known.difference(&current).count();
+            let added = current.difference(&known).count();
             let message = format!(
                 "the list of {name} changed without a notification: {gone} items are gone or different, {added} are new"
             );
@@ -245,7 +253,7 @@ async fn check_definitions(
     let Some(mut test) = progress.begin(DEFINITIONS).await else { return };
     let items = |kind: ServerListKind| {
         let is_declared = lists.lists.iter().any(|(known, _)| *known == kind);
-        let raw = |text: &String| serde_json::value::RawValue::from_string(text.clone()).ok().map(Raw::from);
+        let raw = |text: &String| serde_json::value::RawValue::from_string(text.clone()).ok();
         is_declared.then(|| lists.items(kind).filter_map(raw).collect())
     };
     let profile = target.session().await.ok().map(|session| profile(session));
@@ -284,8 +292,8 @@ async fn check_definitions(
 
 fn profile(session: &TestSession) -> OfferProfile {
     OfferProfile {
-        info: session.link.server_info().map(|info| Raw::from(info.to_owned())),
-        capabilities: Some(Raw::from(session.link.capabilities().to_owned())),
+        info: session.link.server_info().map(|info| info.to_owned()),
+        capabilities: Some(session.link.capabilities().to_owned()),
         instructions: session.link.instructions().map(str::to_owned),
     }
 }
@@ -310,13 +318,12 @@ async fn call_tools(
         }
     }
     let mut calls = 0;
-    let mut seen: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     for tool in tools {
         // A second tool of the same name cannot be called, and lint reports it.
-        if seen.contains(&tool.name.as_str()) {
+        if !seen.insert(&tool.name) {
             continue;
         }
-        seen.push(&tool.name);
         if !wanted.is_empty() && !wanted.contains(&tool.name) {
             continue;
         }

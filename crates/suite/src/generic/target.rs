@@ -197,7 +197,9 @@ impl<'a> GenericTarget<'a> {
         };
         let liveness = match end {
             CallEnd::Crashed(_) => Liveness::Answers,
-            _ => is_alive(&link, session.era(), limit.min(ALIVE)).await,
+            // A busy machine must not make a server that has answered look dead.
+            _ if is_silent => is_alive(&link, session.era(), limit.min(ALIVE)).await,
+            _ => is_alive(&link, session.era(), limit.max(ALIVE)).await,
         };
         match (liveness, is_silent) {
             (Liveness::Ended(reason), _) => end = CallEnd::Crashed(reason),
@@ -205,7 +207,7 @@ impl<'a> GenericTarget<'a> {
                 end = CallEnd::Silent { limit, others_answered: liveness == Liveness::Answers };
             }
             (Liveness::Silent, false) => {
-                let limit = limit.min(ALIVE);
+                let limit = limit.max(ALIVE);
                 end = CallEnd::Silent { limit, others_answered: false };
             }
             (Liveness::Answers, false) => {}

@@ -159,10 +159,11 @@ impl ValueGenerator<'_> {
         let all = variants(self.root, schema);
         let Some(keywords) = random.pick(&all) else { return Value::Null };
         let given = given_values(keywords);
-        if keywords.contains_key("enum") || keywords.contains_key("const") || random.below(8) == 0 {
-            if let Some(value) = random.pick(&given) {
-                return value.clone();
-            }
+        let is_closed = keywords.contains_key("enum") || keywords.contains_key("const");
+        if (is_closed || random.below(8) == 0)
+            && let Some(value) = random.pick(&given)
+        {
+            return value.clone();
         }
         let kinds = types(keywords);
         match random.pick(&kinds).copied().unwrap_or(JsonType::String) {
