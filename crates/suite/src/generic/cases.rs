@@ -8,9 +8,9 @@ use toolyard_hub::json::to_raw;
 use toolyard_hub::{Schema, SchemaCheck};
 
 use super::compact::compact;
+use super::input_schema::{Keywords, count, properties, required, types, variants};
 use super::random::SeededRandom;
-use super::shape::{Keywords, count, properties, required, types, variants};
-use super::values::{Members, ValueGenerator};
+use super::values::{ObjectMembers, ValueGenerator};
 use crate::expect::JsonType;
 
 /// How many random values are tried for each one that is valid.
@@ -97,8 +97,10 @@ pub(crate) async fn valid_cases(
 
 /// Returns objects in which one property has an edge value and the others are typical.
 fn edge_arguments(generator: ValueGenerator<'_>, keywords: &Keywords) -> Vec<Value> {
-    let (least, all) =
-        (generator.object(keywords, Members::Required, 0), generator.object(keywords, Members::All, 0));
+    let (least, all) = (
+        generator.object(keywords, ObjectMembers::Required, 0),
+        generator.object(keywords, ObjectMembers::All, 0),
+    );
     let mut found = vec![least.clone(), all.clone()];
     let edges: Vec<(&String, Vec<Value>)> = properties(keywords)
         .into_iter()
@@ -125,7 +127,7 @@ pub(crate) async fn invalid_cases(root: &Value, schema: &Schema, most: usize) ->
     let generator = ValueGenerator { root };
     let mut cases = CaseCollector::new(schema, most);
     let Some(keywords) = variants(root, root).into_iter().next() else { return Vec::new() };
-    let base = generator.object(&keywords, Members::All, 0);
+    let base = generator.object(&keywords, ObjectMembers::All, 0);
     for name in required(&keywords) {
         cases.add_if_invalid(without_member(&base, name)).await;
     }

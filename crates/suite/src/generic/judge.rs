@@ -8,12 +8,13 @@ use toolyard_hub::json::to_raw;
 use toolyard_hub::{Raw, Schema, SchemaCheck};
 
 use super::cases::{CaseClass, Mistake};
+use super::result_shape::tool_result_problems;
 use super::rules::{
     ACCEPTS_INVALID, ACCEPTS_UNKNOWN, CRASH, ENVIRONMENT_LEAKED, ERROR_AS_SUCCESS, GenericRule, HANG,
     INTERNAL_ERROR, NO_RESULT, OUTPUT_SCHEMA, PROGRESS_ORDER, PROTOCOL_VIOLATION, RESULT_SHAPE, RuleSeverity,
     UNHANDLED_ERROR,
 };
-use super::target::{CallEnd, CallRecord};
+use super::target::{CallEnd, CallObservation};
 use crate::expect::diff::shorten;
 use crate::expect::observation::{Observation, StepFailure};
 
@@ -87,7 +88,7 @@ impl ToolUnderTest {
 }
 
 /// Returns what is wrong with the end of a request, whatever was requested.
-pub(crate) fn judge_exchange(record: &CallRecord) -> Vec<Finding> {
+pub(crate) fn judge_exchange(record: &CallObservation) -> Vec<Finding> {
     let mut found = Vec::new();
     match &record.end {
         CallEnd::Answered => {}
@@ -123,7 +124,7 @@ pub(crate) async fn judge_call(
     tool: &ToolUnderTest,
     class: CaseClass,
     arguments: &Value,
-    record: &CallRecord,
+    record: &CallObservation,
 ) -> Vec<Finding> {
     let mut found = judge_exchange(record);
     if tool.discloses_environment {
@@ -255,85 +256,6 @@ fn judge_progress(seen: &Observation) -> Option<Finding> {
     None
 }
 
-/// Returns what is wrong with the form of a tool result.
-pub(crate) fn tool_result_problems(result: &Value) -> Vec<String> {
-    let mut problems = Vec::new();
-    match result.get("content") {
-        Some(Value::Array(blocks)) => {
-            for (index, block) in blocks.iter().enumerate() {
-                problems.extend(block_problem(block).map(|problem| format!("`content[{index}]` {problem}")));
-            }
-        }
-        Some(_) => problems.push("`content` must be a list".to_owned()),
-        None => problems.push("a result must have `content`".to_owned()),
-    }
-    if result.get("isError").is_some_and(|value| !value.is_boolean()) {
-        problems.push("`isError` must be true or false".to_owned());
-    }
-    if result.get("structuredContent").is_some_and(Value::is_null) {
-        problems.push("`structuredContent` must not be null".to_owned());
-    }
-    problems.truncate(5);
-    problems
-}
-
-/// Returns what is wrong with a content block.
-fn block_problem(block: &Value) -> Option<String> {
-    let Some(kind) = block.get("type").and_then(Value::as_str) else {
-        return Some("must have a `type`".to_owned());
-    };
-    let missing = |object: &Value, keys: &[&str]| {
-        let wrong = keys.iter().find(|key| !object.get(**key).is_some_and(Value::is_string))?;
-        Some(format!("of type `{kind}` must have a text `{wrong}`"))
-    };
-    match kind {
-        "text" => missing(block, &["text"]),
-        "image" | "audio" => missing(block, &["data", "mimeType"]),
-        "resource_link" => missing(block, &["uri", "name"]),
-        "resource" => match block.get("resource") {
-            Some(resource) => contents_problem(resource),
-            None => Some("of type `resource` must have `resource`".to_owned()),
-        },
-        _ => Some(format!("has the unknown type `{}`", shorten(kind))),
-    }
-}
-
-/// Returns what is wrong with the contents of a resource.
-fn contents_problem(contents: &Value) -> Option<String> {
-    let is_text = |key: &str| contents.get(key).is_some_and(Value::is_string);
-    match (is_text("uri"), is_text("text") || is_text("blob")) {
-        (false, _) => Some("must have a text `uri`".to_owned()),
-        (_, false) => Some("must have `text` or `blob`".to_owned()),
-        _ => None,
-    }
-}
-
-/// Returns what is wrong with the result of reading a resource.
-pub(crate) fn resource_result_problem(result: &Value) -> Option<String> {
-    match result.get("contents") {
-        Some(Value::Array(all)) => all.iter().enumerate().find_map(|(index, contents)| {
-            contents_problem(contents).map(|problem| format!("`contents[{index}]` {problem}"))
-        }),
-        _ => Some("a result must have a list `contents`".to_owned()),
-    }
-}
-
-/// Returns what is wrong with the messages of a prompt.
-pub(crate) fn prompt_result_problem(result: &Value) -> Option<String> {
-    let Some(Value::Array(messages)) = result.get("messages") else {
-        return Some("a result must have a list `messages`".to_owned());
-    };
-    messages.iter().enumerate().find_map(|(index, message)| {
-        let has_role = matches!(message.get("role").and_then(Value::as_str), Some("user" | "assistant"));
-        let problem = match message.get("content") {
-            _ if !has_role => Some("must have the role `user` or `assistant`".to_owned()),
-            Some(content) if content.is_object() => block_problem(content),
-            _ => Some("must have an object `content`".to_owned()),
-        };
-        problem.map(|problem| format!("`messages[{index}]` {problem}"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -341,10 +263,10 @@ mod tests {
     use serde_json::{Value, json};
     use toolyard_hub::json::to_raw;
 
-    use super::{ToolUnderTest, judge_call, prompt_result_problem, resource_result_problem};
+    use super::{ToolUnderTest, judge_call};
     use crate::expect::observation::{Observation, ObservedNotification, StepFailure};
     use crate::generic::cases::classify;
-    use crate::generic::target::{CallEnd, CallRecord};
+    use crate::generic::target::{CallEnd, CallObservation};
 
     fn tool() -> ToolUnderTest {
         let definition = json!({
@@ -356,22 +278,22 @@ mod tests {
     }
 
     /// The rules that an answer to these arguments violates.
-    async fn rules(arguments: Value, record: CallRecord) -> Vec<&'static str> {
+    async fn rules(arguments: Value, record: CallObservation) -> Vec<&'static str> {
         let tool = tool();
         let class = classify(&tool.input, &arguments).await;
         let found = judge_call(&tool, class, &arguments, &record).await;
         found.into_iter().map(|finding| finding.rule.id).collect()
     }
 
-    fn answered(seen: Observation) -> CallRecord {
-        CallRecord { end: CallEnd::Answered, seen, leaks: Vec::new() }
+    fn answered(seen: Observation) -> CallObservation {
+        CallObservation { end: CallEnd::Answered, seen, leaks: Vec::new() }
     }
 
-    fn result(result: Value) -> CallRecord {
+    fn result(result: Value) -> CallObservation {
         answered(Observation { result: Some(result), ..Observation::default() })
     }
 
-    fn failure(code: i64) -> CallRecord {
+    fn failure(code: i64) -> CallObservation {
         let failure = StepFailure::Rpc { code, message: "no".to_owned(), data: None };
         answered(Observation { failure: Some(failure), ..Observation::default() })
     }
@@ -426,14 +348,14 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_a_call_is_judged_whatever_the_arguments() {
-        let end = |end| CallRecord { end, seen: Observation::default(), leaks: Vec::new() };
+        let end = |end| CallObservation { end, seen: Observation::default(), leaks: Vec::new() };
         for arguments in [json!({"a": 1}), json!({})] {
             let crashed = end(CallEnd::Crashed("the server exited with code 1".to_owned()));
             assert_eq!(rules(arguments.clone(), crashed).await, ["crash"]);
             let limit = Duration::from_secs(5);
             let silent = end(CallEnd::Silent { limit, others_answered: false });
             assert_eq!(rules(arguments.clone(), silent).await, ["hang"]);
-            let leaking = CallRecord { leaks: vec!["in Base64"], ..result(error("no")) };
+            let leaking = CallObservation { leaks: vec!["in Base64"], ..result(error("no")) };
             assert_eq!(rules(arguments, leaking).await, ["environment-leaked"]);
         }
     }
@@ -466,16 +388,5 @@ mod tests {
         assert!(discloses("get-env", ""));
         assert!(discloses("printEnv", "Prints all environment variables"));
         assert!(!discloses("send_envelope", "Sends a letter"));
-    }
-
-    #[test]
-    fn resources_and_prompts_have_the_form_of_the_protocol() {
-        assert_eq!(resource_result_problem(&json!({"contents": [{"uri": "a:b", "text": ""}]})), None);
-        let wrong = json!({"contents": [{"uri": "a:b", "text": 1}]});
-        assert_eq!(resource_result_problem(&wrong).unwrap(), "`contents[0]` must have `text` or `blob`");
-        let message = json!({"role": "user", "content": {"type": "text", "text": "a"}});
-        assert_eq!(prompt_result_problem(&json!({"messages": [message]})), None);
-        let wrong = json!({"messages": [{"role": "system", "content": {"type": "text", "text": "a"}}]});
-        assert!(prompt_result_problem(&wrong).unwrap().contains("role"));
     }
 }

@@ -4,34 +4,26 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use serde_json::{Value, json};
 use toolyard_definitions::lint::{LintSeverity, lint};
 use toolyard_definitions::{OfferProfile, ServerOffer};
 use toolyard_upstream::{Era, ServerListKind};
 
 use super::canary::MASK;
-use super::judge::{Finding, ToolUnderTest, judge_exchange, prompt_result_problem, resource_result_problem};
+use super::judge::{Finding, ToolUnderTest};
 use super::progress::{GenericProgress, RunningTest};
 use super::rules::{
-    ENVIRONMENT_LEAKED, LINT, LIST_CHANGED, LIST_FAILED, LIST_ORDER, NOTHING_CALLED, PROMPT_FAILED,
-    PROTOCOL_VIOLATION, RESOURCE_FAILED, RESULT_SHAPE, RuleSeverity, START_FAILED, START_SLOW, UNKNOWN_TOOL,
+    ENVIRONMENT_LEAKED, LINT, LIST_CHANGED, LIST_FAILED, LIST_ORDER, NOTHING_CALLED, PROTOCOL_VIOLATION,
+    RuleSeverity, START_FAILED, START_SLOW, UNKNOWN_TOOL,
 };
-use super::target::{CallEnd, GenericTarget};
-use super::{GenericScope, tool_tests};
+use super::target::GenericTarget;
+use super::{GenericScope, request_tests, tool_tests};
 use crate::expect::AssertionFailure;
-use crate::expect::observation::StepFailure;
 use crate::run::session::TestSession;
-use crate::run::step::CallRequestSpec;
-
-/// How many resources and how many prompts are requested.
-const MOST_REQUESTED: usize = 20;
 
 const START: &str = "the server starts";
 const LISTS: &str = "the lists can be read";
 const STABLE: &str = "the lists stay the same";
 const DEFINITIONS: &str = "the definitions pass lint";
-const RESOURCES: &str = "resources can be read";
-const PROMPTS: &str = "prompts can be rendered";
 const UNCHANGED: &str = "calls do not change the lists";
 const ENVIRONMENT: &str = "the environment stays private";
 const CALLED: &str = "tools were called";
@@ -73,8 +65,10 @@ pub(crate) async fn run(progress: &mut GenericProgress<'_>, target: &mut Generic
     }
     let mut requests = 0;
     if progress.options.tools.is_empty() {
-        requests += read_resources(progress, target, &lists).await;
-        requests += render_prompts(progress, target, &lists).await;
+        requests +=
+            request_tests::read_resources(progress, target, lists.items(ServerListKind::Resources)).await;
+        requests +=
+            request_tests::render_prompts(progress, target, lists.items(ServerListKind::Prompts)).await;
         compare_after_calls(progress, target, &lists).await;
         check_environment(progress, target).await;
     }
@@ -335,83 +329,6 @@ async fn call_tools(
         calls += Box::pin(tool_tests::run(progress, target, tool)).await;
     }
     calls
-}
-
-/// Reads the listed resources. Returns the number of requests.
-async fn read_resources(
-    progress: &mut GenericProgress<'_>,
-    target: &mut GenericTarget<'_>,
-    lists: &ServerLists,
-) -> usize {
-    let uris: Vec<String> = lists
-        .items(ServerListKind::Resources)
-        .filter_map(|text| serde_json::from_str::<Value>(text).ok()?.get("uri")?.as_str().map(str::to_owned))
-        .take(MOST_REQUESTED)
-        .collect();
-    let requests =
-        uris.into_iter().map(|uri| (format!("`{uri}`"), CallRequestSpec::Resource { uri })).collect();
-    request_all(progress, target, RESOURCES, requests).await
-}
-
-/// Renders the listed prompts. Returns the number of requests.
-async fn render_prompts(
-    progress: &mut GenericProgress<'_>,
-    target: &mut GenericTarget<'_>,
-    lists: &ServerLists,
-) -> usize {
-    let prompt = |text: &String| {
-        let definition: Value = serde_json::from_str(text).ok()?;
-        let name = definition.get("name")?.as_str()?.to_owned();
-        let declared = definition.get("arguments").and_then(Value::as_array).into_iter().flatten();
-        let names = declared.filter_map(|argument| argument.get("name")?.as_str());
-        let arguments: Value = names.map(|name| (name.to_owned(), json!("a"))).collect();
-        Some((format!("`{name}`"), CallRequestSpec::Prompt { name, arguments }))
-    };
-    let prompts = lists.items(ServerListKind::Prompts).filter_map(prompt).take(MOST_REQUESTED).collect();
-    request_all(progress, target, PROMPTS, prompts).await
-}
-
-async fn request_all(
-    progress: &mut GenericProgress<'_>,
-    target: &mut GenericTarget<'_>,
-    name: &str,
-    requests: Vec<(String, CallRequestSpec)>,
-) -> usize {
-    if requests.is_empty() {
-        return 0;
-    }
-    let Some(mut test) = progress.begin(name).await else { return 0 };
-    let line = progress.options.reproduction.test(name);
-    let (started, count) = (Instant::now(), requests.len());
-    for (what, request) in requests {
-        let is_resource = matches!(request, CallRequestSpec::Resource { .. });
-        let record = match target.request(request, progress.limit()).await {
-            Ok(record) => record,
-            Err(reason) => {
-                test.add(Finding::new(START_FAILED, reason), Some(line.clone()));
-                break;
-            }
-        };
-        let mut found = judge_exchange(&record);
-        let problem = record.seen.result.as_ref().and_then(|result| match is_resource {
-            true => resource_result_problem(result),
-            false => prompt_result_problem(result),
-        });
-        found.extend(problem.map(|problem| Finding::new(RESULT_SHAPE, problem)));
-        if let (Some(StepFailure::Rpc { code, message, .. }), CallEnd::Answered) =
-            (&record.seen.failure, &record.end)
-        {
-            let rule = if is_resource { RESOURCE_FAILED } else { PROMPT_FAILED };
-            found.push(Finding::new(rule, format!("the server answered with the error {code}: {message}")));
-        }
-        for finding in found {
-            let message = format!("{what}: {}", finding.message);
-            test.add(Finding { message, ..finding }, Some(line.clone()));
-        }
-    }
-    progress.add_step(&mut test, format!("{count} requests"), started);
-    progress.finish(test, target.stderr()).await;
-    count
 }
 
 /// Reads the lists again after everything was called.

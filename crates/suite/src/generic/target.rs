@@ -35,7 +35,7 @@ pub(crate) enum CallEnd {
 
 /// What a call produced.
 #[derive(Debug, Clone)]
-pub(crate) struct CallRecord {
+pub(crate) struct CallObservation {
     pub(crate) end: CallEnd,
     pub(crate) seen: Observation,
     /// The forms in which the canary came back.
@@ -142,7 +142,7 @@ impl<'a> GenericTarget<'a> {
         tool: &ToolUnderTest,
         arguments: &serde_json::Value,
         limit: Duration,
-    ) -> Result<CallRecord, String> {
+    ) -> Result<CallObservation, String> {
         let request = CallRequestSpec::Tool { name: tool.name.clone(), arguments: arguments.clone() };
         let record = self.request(request, limit).await?;
         if let (Some(session), CallEnd::Answered) = (&self.session, &record.end)
@@ -160,7 +160,7 @@ impl<'a> GenericTarget<'a> {
         &mut self,
         request: CallRequestSpec,
         limit: Duration,
-    ) -> Result<CallRecord, String> {
+    ) -> Result<CallObservation, String> {
         let script = std::sync::Arc::clone(&self.script);
         self.session().await?;
         // Owned meanwhile, so that the process ends if the run is interrupted.
@@ -221,7 +221,7 @@ impl<'a> GenericTarget<'a> {
             // The next call gets a new server.
             CallEnd::Crashed(_) | CallEnd::Silent { .. } => self.abandon(),
         }
-        Ok(CallRecord { end, seen, leaks })
+        Ok(CallObservation { end, seen, leaks })
     }
 }
 

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::cases::{CaseClass, GeneratedCase, classify, invalid_cases, valid_cases};
+use super::input_schema::{Keywords, properties, types, variants};
 use super::judge::{Finding, ToolUnderTest, judge_call};
 use super::progress::{GenericProgress, RunningTest};
 use super::random::SeededRandom;
 use super::rules::{CRASH, GenericRule, HANG, INCOMPLETE, RuleSeverity, SLOW_CALL, START_FAILED};
-use super::shape::{Keywords, properties, types, variants};
 use super::shrink::Shrinker;
 use super::target::GenericTarget;
 use crate::expect::JsonType;

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Number, Value, json};
 
+use super::input_schema::{Keywords, count, properties, required, types, variants};
 use super::random::SeededRandom;
-use super::shape::{Keywords, count, properties, required, types, variants};
 use crate::expect::JsonType;
 
 /// How deep values are generated.
@@ -64,7 +64,7 @@ impl ValueGenerator<'_> {
             Some(JsonType::Boolean) => json!(true),
             Some(JsonType::Integer | JsonType::Number) => {
                 let usual = if is_duration(name) { 0.0 } else { 1.0 };
-                let fitting = Bounds::of(name, keywords).fit(usual);
+                let fitting = Bounds::read(name, keywords).fit(usual);
                 number(fitting, types(keywords).first().copied())
             }
             Some(JsonType::Array) => {
@@ -73,18 +73,18 @@ impl ValueGenerator<'_> {
                 let item = if depth < DEEPEST { self.typical_at(name, &item, depth + 1) } else { json!("a") };
                 Value::Array(vec![item; length])
             }
-            Some(JsonType::Object) => self.object(keywords, Members::Required, depth),
+            Some(JsonType::Object) => self.object(keywords, ObjectMembers::Required, depth),
             Some(JsonType::String) | None => Value::String(typical_text(name, keywords)),
         }
     }
 
     /// Returns an object with typical members.
-    pub(crate) fn object(&self, keywords: &Keywords, which: Members, depth: usize) -> Value {
+    pub(crate) fn object(&self, keywords: &Keywords, which: ObjectMembers, depth: usize) -> Value {
         let needed = required(keywords);
         let mut members = Map::new();
         for (name, schema) in properties(keywords) {
             let is_needed = needed.contains(&name.as_str()) || is_duration(name);
-            if is_needed || (which == Members::All && depth < DEEPEST) {
+            if is_needed || (which == ObjectMembers::All && depth < DEEPEST) {
                 members.insert(name.clone(), self.typical_at(name, schema, depth + 1));
             }
         }
@@ -140,8 +140,10 @@ impl ValueGenerator<'_> {
                 lists.into_iter().map(Value::Array).collect()
             }
             JsonType::Object => {
-                let mut all =
-                    vec![self.object(keywords, Members::Required, 1), self.object(keywords, Members::All, 1)];
+                let mut all = vec![
+                    self.object(keywords, ObjectMembers::Required, 1),
+                    self.object(keywords, ObjectMembers::All, 1),
+                ];
                 if properties(keywords).is_empty() {
                     all.push(json!({"a": {"b": []}}));
                 }
@@ -170,7 +172,7 @@ impl ValueGenerator<'_> {
             JsonType::Null => Value::Null,
             JsonType::Boolean => json!(random.is_heads()),
             kind @ (JsonType::Integer | JsonType::Number) => {
-                let bounds = Bounds::of(name, keywords);
+                let bounds = Bounds::read(name, keywords);
                 let span = if random.is_heads() { 100.0 } else { bounds.most - bounds.least };
                 #[allow(clippy::cast_precision_loss, reason = "a part of a range need not be exact")]
                 let part = (random.next_number() >> 11) as f64 / (1_u64 << 53) as f64;
@@ -204,7 +206,7 @@ impl ValueGenerator<'_> {
 
 /// Which members a generated object has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Members {
+pub(crate) enum ObjectMembers {
     Required,
     All,
 }
@@ -246,7 +248,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(name: &str, keywords: &Keywords) -> Self {
+    fn read(name: &str, keywords: &Keywords) -> Self {
         let (least, most): (f64, f64) = match (is_duration(name), is_amount(name)) {
             (true, _) => (0.0, 1.0),
             (_, true) => (-1.0, 100.0),
@@ -277,7 +279,7 @@ fn number(value: f64, kind: Option<JsonType>) -> Value {
 }
 
 fn number_edges(name: &str, keywords: &Keywords, kind: JsonType) -> Vec<Value> {
-    let bounds = Bounds::of(name, keywords);
+    let bounds = Bounds::read(name, keywords);
     let mut all = vec![0.0, 1.0, -1.0, bounds.least, bounds.most];
     if !is_amount(name) {
         all.extend([2_147_483_647.0, 2_147_483_648.0, -2_147_483_648.0, 4_294_967_296.0]);
