@@ -10,11 +10,11 @@ use toolyard_hub::{Schema, SchemaCheck};
 use super::compact::compact;
 use super::input_schema::{Keywords, count, properties, required, types, variants};
 use super::random::SeededRandom;
-use super::values::{ObjectMembers, ValueGenerator};
+use super::values::{MOST_EDGES, ObjectMembers, ValueGenerator};
 use crate::expect::JsonType;
 
-/// How many random values are tried for each one that is valid.
-const TRIES: usize = 8;
+/// After this many values that are not valid, or not new, no more are tried.
+const MOST_MISSES: usize = 100;
 
 /// Whether arguments match the input schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,45 +81,16 @@ pub(crate) async fn valid_cases(
     let generator = ValueGenerator { root };
     let mut cases = CaseCollector::new(schema, most);
     for keywords in variants(root, root) {
-        for arguments in edge_arguments(generator, &keywords) {
-            cases.add_if_valid(arguments).await;
-        }
+        cases.add_edges(generator, &keywords).await;
     }
-    for _ in 0..most.saturating_mul(TRIES) {
-        if cases.is_full() {
-            break;
-        }
+    let mut misses = 0;
+    while !cases.is_full() && misses < MOST_MISSES {
+        let before = cases.found.len();
         let arguments = generator.random("", root, random);
         cases.add_if_valid(if arguments.is_object() { arguments } else { json!({}) }).await;
+        misses = if cases.found.len() > before { 0 } else { misses + 1 };
     }
     cases.found
-}
-
-/// Returns objects in which one property has an edge value and the others are typical.
-fn edge_arguments(generator: ValueGenerator<'_>, keywords: &Keywords) -> Vec<Value> {
-    let (least, all) = (
-        generator.object(keywords, ObjectMembers::Required, 0),
-        generator.object(keywords, ObjectMembers::All, 0),
-    );
-    let mut found = vec![least.clone(), all.clone()];
-    let edges: Vec<(&String, Vec<Value>)> = properties(keywords)
-        .into_iter()
-        .map(|(name, schema)| (name, generator.edges(name, schema)))
-        .collect();
-    // In turns, so that a small number of cases has edge values of every property.
-    let longest = edges.iter().map(|(_, values)| values.len()).max().unwrap_or_default();
-    for index in 0..longest {
-        for (name, values) in &edges {
-            let Some(value) = values.get(index) else { continue };
-            for base in [&all, &least] {
-                found.push(with_member(base, name, value.clone()));
-            }
-        }
-    }
-    for (name, _) in &edges {
-        found.push(without_member(&all, name));
-    }
-    found
 }
 
 /// Returns arguments that the schema excludes, each for one reason.
@@ -238,6 +209,33 @@ impl<'a> CaseCollector<'a> {
         self.found.len() >= self.most
     }
 
+    /// Adds objects in which one property has an edge value and the others are typical.
+    async fn add_edges(&mut self, generator: ValueGenerator<'_>, keywords: &Keywords) {
+        let least = generator.object(keywords, ObjectMembers::Required, 0);
+        let all = generator.object(keywords, ObjectMembers::All, 0);
+        self.add_if_valid(least.clone()).await;
+        self.add_if_valid(all.clone()).await;
+        let properties = properties(keywords);
+        // In turns, so that a small number of cases has edge values of every property.
+        let mut misses = 0;
+        for index in 0..MOST_EDGES {
+            for (name, schema) in &properties {
+                let Some(value) = generator.edges(name, schema).into_iter().nth(index) else { continue };
+                if self.is_full() || misses >= MOST_MISSES {
+                    return;
+                }
+                let before = self.found.len();
+                for base in [&all, &least] {
+                    self.add_if_valid(with_member(base, name, value.clone())).await;
+                }
+                misses = if self.found.len() > before { 0 } else { misses + 1 };
+            }
+        }
+        for (name, _) in &properties {
+            self.add_if_valid(without_member(&all, name)).await;
+        }
+    }
+
     async fn add_if_valid(&mut self, arguments: Value) {
         self.add(arguments, |class| matches!(class, CaseClass::Valid | CaseClass::Unknown)).await;
     }
@@ -250,6 +248,8 @@ impl<'a> CaseCollector<'a> {
         if self.is_full() || !self.seen.insert(compact(&arguments).to_string()) {
             return;
         }
+        // Schemas can be large, and an interrupted run must end.
+        tokio::task::yield_now().await;
         let class = classify(self.schema, &arguments).await;
         if fits(class) {
             self.found.push(GeneratedCase { class, arguments });
@@ -346,6 +346,17 @@ mod tests {
         assert_eq!(invalid(&closed).await, vec![(Mistake::UnknownProperty, only.clone())]);
         let broken = Schema::new(to_raw(&json!({"type": "nonsense"})));
         assert_eq!(classify(&broken, &only).await, CaseClass::Unknown);
+    }
+
+    #[tokio::test]
+    async fn a_hostile_schema_does_not_lead_to_large_arguments() {
+        let long = json!({"type": "string", "minLength": 1_000_000});
+        let list = json!({"type": "array", "minItems": 1_000_000, "items": long});
+        let schema = json!({"type": "object", "required": ["a"], "properties": {"a": list, "b": long}});
+        assert_eq!(valid(&schema, 1).await, Vec::<Value>::new());
+        let tree = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}}});
+        let cases = valid(&tree, 1).await;
+        assert!(cases.iter().all(|case| case.to_string().len() < 100_000), "the depth is limited");
     }
 
     #[tokio::test]

@@ -121,7 +121,7 @@ impl<'a> GenericProgress<'a> {
     }
 
     async fn begin_labeled(&mut self, label: TestLabel) -> Option<RunningTest> {
-        let reason = match (self.state.has_failed.load(Ordering::Relaxed), Instant::now() >= self.deadline) {
+        let reason = match (self.has_failed(), Instant::now() >= self.deadline) {
             (true, _) => "the run ended at the first failure",
             (_, true) => "the time of the run was over; increase --max-time",
             _ => {
@@ -133,6 +133,16 @@ impl<'a> GenericProgress<'a> {
         };
         self.report(label, Instant::now(), TestOutcome::NotRun(reason.to_owned())).await;
         None
+    }
+
+    /// Whether no more tests are run.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_failed() || Instant::now() >= self.deadline
+    }
+
+    /// Whether a test failed, with `--fail-fast`.
+    fn has_failed(&self) -> bool {
+        self.state.has_failed.load(Ordering::Relaxed)
     }
 
     /// Reports a test that is not run.

@@ -135,6 +135,15 @@ fn smaller_lists(items: &[Value]) -> Vec<Value> {
 
 fn smaller_objects(members: &Map<String, Value>) -> Vec<Value> {
     let mut all = Vec::new();
+    // Without all members, then without one half of them.
+    let half = members.len() / 2;
+    let part = |first: usize, last: usize| {
+        let kept = members.iter().enumerate().filter(|(index, _)| (first..last).contains(index));
+        Value::Object(kept.map(|(_, (key, value))| (key.clone(), value.clone())).collect())
+    };
+    if members.len() > 3 {
+        all.extend([part(0, 0), part(0, half), part(half, members.len())]);
+    }
     for key in members.keys().take(MOST_MEMBERS) {
         let mut fewer = members.clone();
         fewer.shift_remove(key);
@@ -188,6 +197,16 @@ mod tests {
         assert_eq!(smallest, json!({"c": {"d": [-1]}}));
         let (smallest, _) = shrink(start, |value| value["e"].as_str().is_some_and(|text| !text.is_ascii()));
         assert_eq!(smallest["e"].as_str().map(|text| text.chars().count()), Some(1));
+    }
+
+    #[test]
+    fn many_members_are_removed_in_few_steps() {
+        let members = (0..500).map(|number| (format!("p{number}"), json!("a"))).collect();
+        let start = Value::Object(members);
+        assert_eq!(shrink(start.clone(), |_| true), (json!({}), 1));
+        let (smallest, attempts) = shrink(start, |value| value.get("p321").is_some());
+        assert_eq!(smallest, json!({"p321": ""}));
+        assert!(attempts < 60, "{attempts}");
     }
 
     #[test]

@@ -9,10 +9,12 @@ use crate::expect::JsonType;
 /// How deep values are generated.
 const DEEPEST: usize = 6;
 /// How many edge values one schema has at most.
-const MOST_EDGES: usize = 24;
+pub(crate) const MOST_EDGES: usize = 24;
 /// The length of the longest generated texts.
 const LONG_TEXT: usize = 100_000;
 const LONG_LIST: usize = 200;
+/// The size of the largest generated lists, in bytes.
+const LARGEST_LIST: usize = 200_000;
 /// Texts that may satisfy a pattern.
 const PATTERN_GUESSES: [&str; 24] = [
     "a",
@@ -71,7 +73,7 @@ impl ValueGenerator<'_> {
                 let length = count(keywords, "minItems").unwrap_or(1).min(LONG_LIST);
                 let item = keywords.get("items").cloned().unwrap_or_else(|| json!({"type": "string"}));
                 let item = if depth < DEEPEST { self.typical_at(name, &item, depth + 1) } else { json!("a") };
-                Value::Array(vec![item; length])
+                repeated_item(&item, length)
             }
             Some(JsonType::Object) => self.object(keywords, ObjectMembers::Required, depth),
             Some(JsonType::String) | None => Value::String(typical_text(name, keywords)),
@@ -130,14 +132,14 @@ impl ValueGenerator<'_> {
                 let least = count(keywords, "minItems").unwrap_or(0).min(LONG_LIST);
                 let most = count(keywords, "maxItems").unwrap_or(LONG_LIST).min(LONG_LIST);
                 let typical = self.typical(name, &item);
-                let mut lists = vec![vec![typical.clone(); least]];
+                let mut lists = vec![repeated_item(&typical, least)];
                 for edge in self.edges(name, &item).into_iter().take(6) {
-                    lists.push(vec![edge; least.max(1)]);
+                    lists.push(repeated_item(&edge, least.max(1)));
                 }
                 // Equal items would violate `uniqueItems`.
-                lists.push(vec![typical.clone(); least.max(2)]);
-                lists.push(vec![typical; most]);
-                lists.into_iter().map(Value::Array).collect()
+                lists.push(repeated_item(&typical, least.max(2)));
+                lists.push(repeated_item(&typical, most));
+                lists
             }
             JsonType::Object => {
                 let mut all = vec![
@@ -185,9 +187,14 @@ impl ValueGenerator<'_> {
                 let most = count(keywords, "maxItems").unwrap_or(least + 4).min(least + 4);
                 let length = least + random.below(most.saturating_sub(least) + 1);
                 let item = keywords.get("items").cloned().unwrap_or_else(|| json!({}));
-                let items = (0..if depth < DEEPEST { length } else { least })
-                    .map(|_| self.random_at(name, &item, random, depth + 1));
-                Value::Array(items.collect())
+                let length = if depth < DEEPEST { length } else { least };
+                let (mut items, mut size) = (Vec::new(), 0);
+                while items.len() < length && size < LARGEST_LIST {
+                    let value = self.random_at(name, &item, random, depth + 1);
+                    size += value.to_string().len();
+                    items.push(value);
+                }
+                Value::Array(items)
             }
             JsonType::Object => {
                 let needed = required(keywords);
@@ -202,6 +209,12 @@ impl ValueGenerator<'_> {
             }
         }
     }
+}
+
+/// Returns a list of the same item, with fewer items if it would be too large.
+fn repeated_item(item: &Value, count: usize) -> Value {
+    let size = item.to_string().len().max(1);
+    Value::Array(vec![item.clone(); count.min((LARGEST_LIST / size).max(1))])
 }
 
 /// Which members a generated object has.
