@@ -62,6 +62,7 @@ export default defineConfig({
           { text: "Configuration", link: "/reference/configuration" },
           { text: "Test files", link: "/reference/test-files" },
           { text: "Cassettes", link: "/reference/cassettes" },
+          { text: "Generic tests", link: "/reference/generic-tests" },
           { text: "Lint rules", link: "/reference/lint" },
           { text: "REST API", link: "/reference/rest" },
           { text: "Control socket", link: "/reference/control" },

@@ -15,6 +15,7 @@ mod cassette;
 mod catalog;
 mod config_file;
 mod definitions;
+mod generic_run;
 mod maintenance;
 mod openapi;
 mod parse;
@@ -32,7 +33,7 @@ pub(crate) use catalog::{InspectArgs, ListArgs, ListKind, SearchArgs};
 pub(crate) use config_file::{
     AddArgs, ClientApp, ConfiguredServerArgs, ExportArgs, ImportArgs, Scope, ScopeArgs, TransportArg,
 };
-pub(crate) use definitions::{DiffArgs, LintArgs, LockArgs};
+pub(crate) use definitions::{DiffArgs, LintArgs, LockArgs, SeverityArg};
 pub(crate) use maintenance::{CompletionsArgs, DoctorArgs, ManArgs, Shell};
 pub(crate) use openapi::{DiagnosticsFormat, OpenApiArgs};
 pub(crate) use parse::parse;

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use toolyard_definitions::lint::LintFinding;
 use toolyard_upstream::Era;
 
 use crate::coverage::CoverageReport;
@@ -17,6 +18,8 @@ pub enum SuiteEvent {
         files: usize,
         tests: usize,
     },
+    /// How many tests there are, if that was not known at the start.
+    TestsFound(usize),
     TestStarted(TestLabel),
     TestFinished(Box<TestCaseReport>),
     /// The answers of a test differ between the eras.
@@ -27,6 +30,8 @@ pub enum SuiteEvent {
         removed: bool,
     },
     SnapshotsWritten(usize),
+    /// What lint found in the definitions of a server.
+    LintFindings(Vec<LintFinding>),
     Coverage(CoverageReport),
     RunFinished {
         duration: Duration,
@@ -37,8 +42,9 @@ pub enum SuiteEvent {
 /// Identifies a test in messages.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TestLabel {
+    /// Empty for generic tests, which are in no file.
     pub file: PathBuf,
-    /// The title of the file.
+    /// The title of the file, or the name of the server.
     pub suite: String,
     pub name: String,
     pub at: FilePosition,
@@ -93,6 +99,8 @@ pub struct TestCaseReport {
     pub steps: Vec<StepReport>,
     /// The last lines of the server's standard error, if the test failed.
     pub stderr: Vec<String>,
+    /// What was noticed and does not fail the test.
+    pub warnings: Vec<AssertionFailure>,
     pub server: Option<ServerIdentity>,
 }
 

@@ -227,11 +227,23 @@ pub struct AssertionFailure {
     pub actual: Option<String>,
     /// The difference between the two, if both are long.
     pub diff: Option<String>,
+    /// The rule of a generic test.
+    pub rule: Option<&'static str>,
+    /// The command that repeats the failure.
+    pub reproduce: Option<String>,
 }
 
 impl AssertionFailure {
     pub fn new(at: FilePosition, message: impl Into<String>) -> Self {
-        Self { at, message: message.into(), expected: None, actual: None, diff: None }
+        Self {
+            at,
+            message: message.into(),
+            expected: None,
+            actual: None,
+            diff: None,
+            rule: None,
+            reproduce: None,
+        }
     }
 
     /// Shortens texts that a server chose, because reports keep all of them.
@@ -244,6 +256,8 @@ impl AssertionFailure {
             actual: short(self.actual),
             // Its number of lines and their lengths are limited already.
             diff: self.diff,
+            rule: self.rule,
+            reproduce: self.reproduce,
         }
     }
 }

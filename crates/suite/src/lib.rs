@@ -5,6 +5,7 @@ mod coverage;
 mod event;
 mod expect;
 mod file;
+mod generic;
 pub mod import;
 mod report;
 mod run;
@@ -23,6 +24,10 @@ pub use file::{
     RedactionTarget, Redactor, RunCondition, ScriptedAnswers, ServerSpec, StepAction, StepExpectations,
     TestCase, TestFile, TestFileProblem, TestStep, ValueCapture, ViolationPolicy, parse_test_file,
     test_file_reference, test_file_schema,
+};
+pub use generic::{
+    GENERIC_RULES, GenericOptions, GenericRule, GenericScope, ReproductionCommand, RuleSeverity,
+    parse_compact_arguments, run_generic,
 };
 pub use report::{
     Annotation, ReportFormat, SuiteReport, SuiteSummary, github_annotations, github_summary, render_failure,

@@ -1,10 +1,13 @@
 //! The results of a run, collected from its events, and rendered in the formats that other tools
 //! read.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use toolyard_definitions::lint::{LintFinding, render_sarif};
 
 use crate::coverage::CoverageReport;
 use crate::event::{EraDifference, SuiteEvent, TestCaseReport, TestOutcome};
@@ -15,6 +18,9 @@ mod html;
 mod json;
 mod junit;
 mod tap;
+
+/// Where code scanning shows findings, which are about no file.
+const SARIF_ARTIFACT: &str = "toolyard.toml";
 
 pub use github::{Annotation, github_annotations, github_summary};
 
@@ -27,10 +33,12 @@ pub enum ReportFormat {
     /// The summary of a GitHub Actions step, as Markdown.
     Github,
     Html,
+    /// The findings of lint, for code scanning.
+    Sarif,
 }
 
 impl ReportFormat {
-    pub const ALL: [Self; 5] = [Self::Json, Self::Junit, Self::Tap, Self::Github, Self::Html];
+    pub const ALL: [Self; 6] = [Self::Json, Self::Junit, Self::Tap, Self::Github, Self::Html, Self::Sarif];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -39,6 +47,7 @@ impl ReportFormat {
             Self::Tap => "tap",
             Self::Github => "github",
             Self::Html => "html",
+            Self::Sarif => "sarif",
         }
     }
 }
@@ -64,6 +73,7 @@ pub struct SuiteReport {
     pub removed_snapshots: Vec<PathBuf>,
     pub written_snapshots: usize,
     pub coverage: CoverageReport,
+    pub lint: Vec<LintFinding>,
     pub duration: Duration,
     pub interrupted: bool,
 }
@@ -83,7 +93,7 @@ impl SuiteReport {
     /// Adds what an event reports. Tests are in the order of files and positions at the end.
     pub fn apply(&mut self, event: &SuiteEvent) {
         match event {
-            SuiteEvent::RunStarted { .. } | SuiteEvent::TestStarted(_) => {}
+            SuiteEvent::RunStarted { .. } | SuiteEvent::TestsFound(_) | SuiteEvent::TestStarted(_) => {}
             SuiteEvent::TestFinished(report) => self.tests.push((**report).clone()),
             SuiteEvent::ErasDiffer(difference) => self.differences.push((**difference).clone()),
             SuiteEvent::ObsoleteSnapshots { paths, removed: false } => {
@@ -93,6 +103,13 @@ impl SuiteReport {
                 self.removed_snapshots.extend(paths.iter().cloned());
             }
             SuiteEvent::SnapshotsWritten(count) => self.written_snapshots += count,
+            SuiteEvent::LintFindings(findings) => {
+                // Most findings are the same in every era.
+                let key =
+                    |finding: &LintFinding| (finding.rule, finding.name.clone(), finding.message.clone());
+                let known: HashSet<_> = self.lint.iter().map(key).collect();
+                self.lint.extend(findings.iter().filter(|finding| !known.contains(&key(finding))).cloned());
+            }
             SuiteEvent::Coverage(coverage) => self.coverage = coverage.clone(),
             SuiteEvent::RunFinished { duration, interrupted } => {
                 (self.duration, self.interrupted) = (*duration, *interrupted);
@@ -161,6 +178,10 @@ pub fn render_report(format: ReportFormat, report: &SuiteReport) -> Result<Strin
         ReportFormat::Tap => Ok(tap::render(report)),
         ReportFormat::Github => Ok(github_summary(report)),
         ReportFormat::Html => Ok(html::render(report)),
+        ReportFormat::Sarif => {
+            let sarif = render_sarif(&report.lint, SARIF_ARTIFACT, env!("CARGO_PKG_VERSION"));
+            Ok(format!("{sarif:#}\n"))
+        }
     }
 }
 
@@ -168,7 +189,12 @@ pub fn render_report(format: ReportFormat, report: &SuiteReport) -> Result<Strin
 /// found, and the difference.
 pub fn render_failure(test: &TestCaseReport, failure: &AssertionFailure) -> String {
     let at = failure.at;
-    let mut text = format!("{}:{}:{}: {}", test.label.file.display(), at.line, at.column, failure.message);
+    let place = match test.label.file.as_os_str().is_empty() {
+        true => String::new(),
+        false => format!("{}:{}:{}: ", test.label.file.display(), at.line, at.column),
+    };
+    let rule = failure.rule.map(|rule| format!(" [{rule}]")).unwrap_or_default();
+    let mut text = format!("{place}{}{rule}", failure.message);
     let mut part = |name: &str, value: &Option<String>| {
         if let Some(value) = value {
             let _ = match value.contains('\n') {
@@ -184,6 +210,7 @@ pub fn render_failure(test: &TestCaseReport, failure: &AssertionFailure) -> Stri
             part("got", &failure.actual);
         }
     }
+    part("reproduce", &failure.reproduce);
     text
 }
 
@@ -208,7 +235,10 @@ fn indent(text: &str, by: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
     use std::time::Duration;
+
+    use toolyard_definitions::lint::{LintFinding, LintSeverity};
 
     use super::{ReportFormat, SuiteReport, render_report};
     use crate::event::{EraLabel, StepReport, SuiteEvent, TestCaseReport, TestLabel, TestOutcome};
@@ -236,6 +266,7 @@ mod tests {
                 duration: ms(20),
                 failed: false,
             }],
+            warnings: Vec::new(),
             stderr: vec!["warning: \u{1b}[31m%0A".to_owned()],
             server: Some(ServerIdentity {
                 name: "hostile </script><b>".to_owned(),
@@ -248,11 +279,9 @@ mod tests {
 
     fn report() -> SuiteReport {
         let failure = AssertionFailure {
-            at: FilePosition { line: 12, column: 7 },
-            message: "text is not equal".to_owned(),
             expected: Some("\"5\"".to_owned()),
             actual: Some("]]> <img src=x onerror=alert(1)> \u{0} \u{202e}".to_owned()),
-            diff: None,
+            ..AssertionFailure::new(FilePosition { line: 12, column: 7 }, "text is not equal")
         };
         let mut report = SuiteReport::default();
         for test in [
@@ -264,20 +293,54 @@ mod tests {
         ] {
             report.apply(&SuiteEvent::TestFinished(Box::new(test)));
         }
+        report.apply(&SuiteEvent::TestFinished(Box::new(generic_test())));
+        report.apply(&SuiteEvent::LintFindings(vec![LintFinding {
+            rule: "name-duplicate",
+            severity: LintSeverity::Error,
+            server: "server".to_owned(),
+            kind: None,
+            name: String::new(),
+            path: "/tools".to_owned(),
+            message: "2 tools \u{1b}".to_owned(),
+        }]));
         let duration = Duration::from_millis(500);
         report.apply(&SuiteEvent::RunFinished { duration, interrupted: false });
         report
+    }
+
+    /// A test that is in no file.
+    fn generic_test() -> TestCaseReport {
+        let at = FilePosition { line: 2, column: 1 };
+        let failure = AssertionFailure {
+            rule: Some("crash"),
+            reproduce: Some("toolyard test --generic --arguments '{}'".to_owned()),
+            ..AssertionFailure::new(at, "the server exited with code 1")
+        };
+        let warning =
+            AssertionFailure { rule: Some("incomplete"), ..AssertionFailure::new(at, "1 of 2 cases ran") };
+        let mut test = test("tool a: valid arguments", 2, TestOutcome::Failed(vec![failure]));
+        test.label.file = PathBuf::new();
+        TestCaseReport { warnings: vec![warning], ..test }
     }
 
     #[test]
     fn every_format_renders_every_outcome() {
         for format in ReportFormat::ALL {
             let text = render_report(format, &report()).unwrap();
-            if format != ReportFormat::Html {
+            if !matches!(format, ReportFormat::Html | ReportFormat::Sarif) {
                 insta::assert_snapshot!(format.as_str(), text);
             }
             assert!(!text.contains('\u{0}') && !text.contains('\u{1b}'), "{format:?}");
         }
+    }
+
+    #[test]
+    fn sarif_contains_what_lint_found() {
+        let sarif = render_report(ReportFormat::Sarif, &report()).unwrap();
+        let sarif: serde_json::Value = serde_json::from_str(&sarif).unwrap();
+        let results = sarif["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.iter().map(|result| &result["ruleId"]).collect::<Vec<_>>(), ["name-duplicate"]);
+        assert_eq!(results[0]["level"], "error");
     }
 
     #[test]

@@ -26,10 +26,10 @@ mod file_run;
 pub(crate) mod filter;
 mod fixtures;
 mod inbox;
-mod server;
+pub(crate) mod server;
 pub(crate) mod session;
 mod shared;
-mod step;
+pub(crate) mod step;
 
 pub(crate) use file_run::FileRun;
 

@@ -46,7 +46,7 @@ const EDGES: [(&str, &[&str]); 23] = [
     ("tester", &["hub", "suite", "upstream"]),
     ("remote", &["hub", "upstream"]),
     ("cassette", &["hub", "upstream", "wire", "random"]),
-    ("suite", &["cassette", "hub", "upstream", "wire"]),
+    ("suite", &["cassette", "definitions", "hub", "upstream", "wire"]),
     (
         "config",
         &[

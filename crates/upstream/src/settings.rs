@@ -90,7 +90,7 @@ pub enum TransportSettings {
 
 impl TransportSettings {
     /// Returns the program that downloads the server before it starts it, if the command is one.
-    pub(crate) fn downloader(&self) -> Option<&str> {
+    pub fn downloader(&self) -> Option<&str> {
         const DOWNLOADERS: [&str; 10] =
             ["npx", "uvx", "bunx", "pnpx", "pnpm", "yarn", "npm", "uv", "docker", "podman"];
         let Self::Command(command) = self else { return None };

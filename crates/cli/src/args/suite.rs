@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use toolyard_suite::{ReportFormat, Shard};
 use toolyard_upstream::Era;
 
+use super::generic_run::GenericArgs;
 use super::server_selection::ServerSelectionArgs;
 
 #[derive(Debug, Parser)]
@@ -24,6 +25,8 @@ Examples:
   toolyard test --coverage --fail-under 80
   toolyard test tests/files.mcp.yaml -- node build/index.js
                                               test another build of the server
+  toolyard test --generic -- node build/index.js
+                                              test a server without a test file
   toolyard test --from mcp-assert evals --fixture fixtures
   toolyard test --verify session.cassette -- node build/index.js"
 )]
@@ -70,8 +73,8 @@ pub(crate) struct TestArgs {
     #[arg(long, conflicts_with = "update")]
     pub(crate) ci: bool,
 
-    /// Write a report, as FORMAT=FILE. The formats are json, junit, tap, github and html. Can be
-    /// repeated.
+    /// Write a report, as FORMAT=FILE. The formats are json, junit, tap, github and html, and with
+    /// --generic sarif. Can be repeated.
     #[arg(long, value_name = "FORMAT=FILE")]
     pub(crate) report: Vec<ReportFile>,
 
@@ -103,6 +106,9 @@ pub(crate) struct TestArgs {
     /// Needs --server, --url or a command after `--`.
     #[arg(long, value_name = "CASSETTE", conflicts_with_all = ["paths", "from"])]
     pub(crate) verify: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) generic: GenericArgs,
 
     #[command(flatten)]
     pub(crate) which: ServerSelectionArgs,

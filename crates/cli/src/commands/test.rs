@@ -1,6 +1,7 @@
 //! `toolyard test`: reads test files, runs them, and writes reports.
 
 mod files;
+mod generic;
 mod output;
 mod watch;
 
@@ -14,13 +15,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use toolyard_config::{Config, ServerEntry};
 use toolyard_suite::{
-    ServerSpec, SnapshotMode, SuiteOptions, SuiteReport, TestFile, TestFilter, github_annotations,
-    github_summary, list_tests, render_report, run_suite,
+    ReportFormat, ServerSpec, SnapshotMode, SuiteEvent, SuiteOptions, SuiteReport, TestFile, TestFilter,
+    github_annotations, github_summary, list_tests, render_report, run_generic, run_suite,
 };
 use toolyard_upstream::{Era, ServerSettings, UpstreamContext};
 
 use crate::Exit;
-use crate::args::TestArgs;
+use crate::args::{ServerSelectionArgs, TestArgs};
 use crate::configuration::{process_environment, report_problem};
 use crate::error::CommandError;
 use crate::one_shot::{ad_hoc, check_server_exists};
@@ -32,7 +33,7 @@ use output::SuiteOutput;
 const EVENTS: usize = 256;
 
 pub(crate) async fn run(args: TestArgs, stop: CancellationToken) -> Result<Exit, CommandError> {
-    check_report_folders(&args)?;
+    check_reports(&args)?;
     if args.watch {
         return watch::run(&args, &stop).await;
     }
@@ -41,17 +42,27 @@ pub(crate) async fn run(args: TestArgs, stop: CancellationToken) -> Result<Exit,
 
 /// Reads the files and runs them once.
 async fn run_once(args: &TestArgs, stop: &CancellationToken) -> Result<Exit, CommandError> {
-    let files = files::load(args)?;
     let variables = CiVariables::read();
-    let common = upstream_setup::build_context()?;
-    let options = suite_options(args, &files, &variables, &common)?;
-    if args.list {
-        return output::print_list(&list_tests(&files, &options), args.json);
-    }
-    let report = run_files(args, &files, &options, &common, stop).await?;
+    let report = match args.generic.generic {
+        true => {
+            let common = upstream_setup::build_context()?;
+            let options = generic::options(args, &common)?;
+            run_and_show(args, async |sender| run_generic(&options, &common, &sender, stop).await).await?
+        }
+        false => {
+            let files = files::load(args)?;
+            let common = upstream_setup::build_context()?;
+            let options = suite_options(args, &files, &variables, &common)?;
+            if args.list {
+                return output::print_list(&list_tests(&files, &options), args.json);
+            }
+            run_and_show(args, async |sender| run_suite(&files, &options, &common, &sender, stop).await)
+                .await?
+        }
+    };
     let written = write_reports(args, &report, &variables);
     if args.json {
-        let text = render_report(toolyard_suite::ReportFormat::Json, &report).unwrap_or_default();
+        let text = render_report(ReportFormat::Json, &report).unwrap_or_default();
         terminal::print(&text)?;
     }
     written?;
@@ -59,19 +70,13 @@ async fn run_once(args: &TestArgs, stop: &CancellationToken) -> Result<Exit, Com
 }
 
 /// Runs the tests while the terminal shows the events.
-async fn run_files(
+async fn run_and_show(
     args: &TestArgs,
-    files: &[TestFile],
-    options: &SuiteOptions,
-    common: &UpstreamContext,
-    stop: &CancellationToken,
+    run: impl AsyncFnOnce(mpsc::Sender<SuiteEvent>),
 ) -> Result<SuiteReport, CommandError> {
+    // The sender is dropped at the end of the run, which ends the output.
     let (sender, mut events) = mpsc::channel(EVENTS);
-    let running = async {
-        run_suite(files, options, common, &sender, stop).await;
-        // Ends the output.
-        drop(sender);
-    };
+    let running = run(sender);
     let showing = async {
         let mut report = SuiteReport::default();
         let mut output = SuiteOutput::new(args);
@@ -153,7 +158,7 @@ fn suite_options(
     let mut server = ad_hoc::server_settings(&args.which.other)?;
     let names_server = |file: &TestFile| matches!(file.server, Some(ServerSpec::Configured(_)));
     if server.is_none() && (args.which.server.is_some() || files.iter().any(names_server)) {
-        configured = configured_servers(args, common)?;
+        configured = configured_servers(&args.which, common)?;
         if let Some(name) = &args.which.server {
             server = configured.get(name).cloned();
         }
@@ -185,15 +190,15 @@ fn suite_options(
 
 /// Returns the MCP servers of the configuration, also disabled ones, by name.
 fn configured_servers(
-    args: &TestArgs,
+    which: &ServerSelectionArgs,
     common: &UpstreamContext,
 ) -> Result<BTreeMap<String, ServerSettings>, CommandError> {
-    let config = Config::load(&args.which.config, &process_environment()).map_err(|problems| {
+    let config = Config::load(&which.config, &process_environment()).map_err(|problems| {
         problems.0.iter().for_each(report_problem);
         CommandError::AlreadyReported(Exit::Usage)
     })?;
     upstream_setup::apply_config(common, &config);
-    let wanted = args.which.server.as_deref();
+    let wanted = which.server.as_deref();
     if let Some(name) = wanted {
         check_server_exists(name, &config)?;
     }
@@ -219,8 +224,14 @@ fn configured_servers(
 }
 
 /// Fails before the run if a report could not be written after it.
-fn check_report_folders(args: &TestArgs) -> Result<(), CommandError> {
+fn check_reports(args: &TestArgs) -> Result<(), CommandError> {
     for report in &args.report {
+        if report.format == ReportFormat::Sarif && !args.generic.generic {
+            return Err(CommandError::usage(
+                "a sarif report contains what lint finds, which only --generic runs",
+            )
+            .suggest("add --generic, or run `toolyard lint --sarif`"));
+        }
         let folder = report.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if folder.is_some_and(|folder| !folder.is_dir()) || report.path.is_dir() {
             let message =

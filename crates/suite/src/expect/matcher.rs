@@ -105,7 +105,7 @@ struct Mismatch {
 impl Mismatch {
     fn at(self, at: FilePosition) -> AssertionFailure {
         let Self { message, expected, actual, diff } = self;
-        AssertionFailure { at, message, expected, actual, diff }
+        AssertionFailure { expected, actual, diff, ..AssertionFailure::new(at, message) }
     }
 }
 

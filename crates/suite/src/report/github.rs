@@ -34,11 +34,13 @@ pub fn github_annotations(report: &SuiteReport) -> Vec<Annotation> {
 fn annotation(level: &str, test: &TestCaseReport) -> Option<Annotation> {
     let failure = test.outcome.failures().first()?;
     let text = render_failure(test, failure);
+    let file = property(&test.label.file.to_string_lossy());
+    let place = match file.is_empty() {
+        true => String::new(),
+        false => format!("file={file},line={},col={},", failure.at.line, failure.at.column),
+    };
     Some(Annotation(format!(
-        "::{level} file={},line={},col={},title={}::{}",
-        property(&test.label.file.to_string_lossy()),
-        failure.at.line,
-        failure.at.column,
+        "::{level} {place}title={}::{}",
         property(&format!("{} ({})", test.label.title(), test.outcome.as_str())),
         data(&text),
     )))

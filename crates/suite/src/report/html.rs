@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toolyard_hub::printable::clean;
 
-use super::{SuiteReport, render_failures};
+use super::{SuiteReport, render_failure, render_failures};
 use crate::event::{TestCaseReport, TestOutcome};
 
 const STYLE: &str = include_str!("html/style.css");
@@ -192,7 +192,10 @@ fn add_test(page: &mut String, test: &TestCaseReport) {
         escape(&test.label.title()),
         time(test.duration)
     );
-    let _ = write!(page, "<p>{}:{}", escape(&test.label.file.to_string_lossy()), test.label.at.line);
+    let _ = match test.label.file.as_os_str().is_empty() {
+        true => write!(page, "<p>{}", escape(&test.label.suite)),
+        false => write!(page, "<p>{}:{}", escape(&test.label.file.to_string_lossy()), test.label.at.line),
+    };
     if let Some(server) = &test.server {
         let words =
             format!("{} {}, {} over {}", server.name, server.version, server.protocol, server.transport);
@@ -207,6 +210,9 @@ fn add_test(page: &mut String, test: &TestCaseReport) {
     }
     if !test.outcome.failures().is_empty() {
         let _ = write!(page, "<pre>{}</pre>", escape(&render_failures(test)));
+    }
+    for warning in &test.warnings {
+        let _ = write!(page, "<pre>warning: {}</pre>", escape(&render_failure(test, warning)));
     }
     if !test.steps.is_empty() {
         page.push_str("<ol>");

@@ -76,6 +76,9 @@ fn test(test: &TestCaseReport) -> Value {
         value["failures"] = failures.iter().map(failure).collect();
         value["stderr"] = json!(test.stderr);
     }
+    if !test.warnings.is_empty() {
+        value["warnings"] = test.warnings.iter().map(failure).collect();
+    }
     if let Some(server) = &test.server {
         value["server"] = json!({
             "name": server.name,
@@ -88,14 +91,19 @@ fn test(test: &TestCaseReport) -> Value {
 }
 
 fn failure(failure: &AssertionFailure) -> Value {
-    json!({
+    let mut value = json!({
         "line": failure.at.line,
         "column": failure.at.column,
         "message": failure.message,
         "expected": failure.expected,
         "actual": failure.actual,
         "diff": failure.diff,
-    })
+    });
+    if let Some(rule) = failure.rule {
+        value["rule"] = json!(rule);
+        value["reproduce"] = json!(failure.reproduce);
+    }
+    value
 }
 
 fn millis(duration: std::time::Duration) -> f64 {

@@ -44,10 +44,13 @@ fn test_case(test: &TestCaseReport) -> TestCase {
         }
     };
     let mut case = TestCase::new(text(&test.label.title()).into_owned(), status);
-    case.set_classname(text(&test.label.file.to_string_lossy()).into_owned());
+    let file = text(&test.label.file.to_string_lossy()).into_owned();
+    case.set_classname(if file.is_empty() { text(&test.label.suite).into_owned() } else { file.clone() });
     case.set_time(test.duration);
-    case.extra.insert("file".into(), text(&test.label.file.to_string_lossy()).as_ref().into());
-    case.extra.insert("line".into(), test.label.at.line.to_string().as_str().into());
+    if !file.is_empty() {
+        case.extra.insert("file".into(), file.as_str().into());
+        case.extra.insert("line".into(), test.label.at.line.to_string().as_str().into());
+    }
     case
 }
 

@@ -29,7 +29,10 @@ fn add_test(text: &mut String, number: usize, test: &TestCaseReport) {
     };
     let _ = writeln!(text, "{status} {number} - {name}{directive}");
     let _ = writeln!(text, "  ---\n  duration_ms: {}", millis(test.duration));
-    let _ = writeln!(text, "  at: {}:{}", clean_line(&test.label.file.to_string_lossy()), test.label.at.line);
+    if !test.label.file.as_os_str().is_empty() {
+        let _ =
+            writeln!(text, "  at: {}:{}", clean_line(&test.label.file.to_string_lossy()), test.label.at.line);
+    }
     if test.attempts > 1 {
         let _ = writeln!(text, "  attempts: {}", test.attempts);
     }

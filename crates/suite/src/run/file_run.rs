@@ -140,6 +140,7 @@ impl<'a> FileRun<'a> {
             duration: started.elapsed(),
             steps: outcome.steps,
             stderr: last_lines(outcome.stderr),
+            warnings: Vec::new(),
             server: Some(identity),
         }
     }
@@ -159,6 +160,7 @@ impl<'a> FileRun<'a> {
             duration: started.elapsed(),
             steps: Vec::new(),
             stderr: Vec::new(),
+            warnings: Vec::new(),
             server: None,
         };
         if let Some(reason) = self.skip_reason(test) {

@@ -59,6 +59,15 @@ pub(crate) fn is_selected(filters: &[TestFilter], file: &TestFile, test: &TestCa
     is_included && !filters.iter().any(|filter| filter.excludes && filter.matches(file, test))
 }
 
+/// Whether a test that is in no file is selected.
+pub(crate) fn is_name_selected(filters: &[TestFilter], name: &str) -> bool {
+    let name = name.to_lowercase();
+    let fits = |filter: &&TestFilter| !filter.is_tag && filter.fits(&name, Part::Any);
+    let mut including = filters.iter().filter(|filter| !filter.excludes).peekable();
+    let is_included = including.peek().is_none() || including.any(|filter| fits(&filter));
+    is_included && !filters.iter().filter(|filter| filter.excludes).any(|filter| fits(&filter))
+}
+
 /// A part of all tests, such as `2/3`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {

@@ -13,6 +13,7 @@ use toolyard_wire::{MessageTap, WireDirection};
 
 use crate::expect::matcher::is_superset;
 use crate::expect::observation::ObservedNotification;
+use crate::generic::CanaryWatch;
 
 /// How many notifications of one test are kept, and how many bytes of them. More are counted.
 const MOST: usize = 10_000;
@@ -23,6 +24,7 @@ const MOST_BYTES: usize = 16 << 20;
 pub(crate) struct NotificationInbox {
     state: Mutex<InboxState>,
     arrived: Notify,
+    canary: Option<Arc<CanaryWatch>>,
 }
 
 #[derive(Debug, Default)]
@@ -47,11 +49,17 @@ pub(crate) struct InboxMark {
 }
 
 impl NotificationInbox {
+    /// Creates an inbox that also looks for a canary in every message.
+    pub(crate) fn watching(canary: Option<Arc<CanaryWatch>>) -> Self {
+        Self { canary, ..Self::default() }
+    }
+
     /// Returns the tap that fills this inbox.
     pub(crate) fn tap(self: &Arc<Self>) -> MessageTap {
         let inbox = Arc::clone(self);
         Arc::new(move |direction, text| {
             if direction == WireDirection::FromServer {
+                inbox.canary.iter().for_each(|canary| canary.examine(text));
                 inbox.read(text);
             }
         })

@@ -14,6 +14,7 @@ use toolyard_wire::MessageLog;
 
 use super::inbox::NotificationInbox;
 use super::server::ServerUnderTest;
+use crate::generic::CanaryWatch;
 
 /// How long a server may take to confirm a subscription.
 const SUBSCRIBING: Duration = Duration::from_secs(10);
@@ -65,11 +66,14 @@ pub(crate) struct SessionOpener<'a> {
     pub(crate) server: ServerUnderTest,
     pub(crate) common: &'a UpstreamContext,
     pub(crate) capabilities: ClientCapabilities,
+    /// A value that must not be in any message of the server.
+    pub(crate) canary: Option<Arc<CanaryWatch>>,
 }
 
 impl SessionOpener<'_> {
     pub(crate) async fn open(&self) -> Result<TestSession, HubError> {
-        TestSession::open(&self.server, self.common, self.capabilities.clone()).await
+        let inbox = Arc::new(NotificationInbox::watching(self.canary.clone()));
+        TestSession::open(&self.server, self.common, self.capabilities.clone(), inbox).await
     }
 }
 
@@ -78,8 +82,8 @@ impl TestSession {
         server: &ServerUnderTest,
         common: &UpstreamContext,
         capabilities: ClientCapabilities,
+        inbox: Arc<NotificationInbox>,
     ) -> Result<Self, HubError> {
-        let inbox = Arc::new(NotificationInbox::default());
         let log = Arc::new(MessageLog::with_tap(inbox.tap()));
         // The log level belongs to a request, not to the connection.
         let declared = ClientCapabilities { log_level: None, ..capabilities.clone() };
@@ -122,7 +126,7 @@ impl TestSession {
     }
 
     /// Whether the server declares this capability.
-    fn has_capability(&self, name: &str) -> bool {
+    pub(crate) fn has_capability(&self, name: &str) -> bool {
         let declared: Value = serde_json::from_str(self.link.capabilities().get()).unwrap_or_default();
         declared.get(name).is_some()
     }

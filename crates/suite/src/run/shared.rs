@@ -77,7 +77,7 @@ pub(crate) async fn open_server<'a>(run: &'a FileRun<'a>) -> Result<OpenServer<'
     let answers = file.tests.iter().filter_map(|test| test.answers.as_ref()).chain([&file.answers]);
     let capabilities = capabilities(answers, file.log_level);
     let (session, server) = connect(run, server, &capabilities).await?;
-    let opener = SessionOpener { server, common: run.common, capabilities };
+    let opener = SessionOpener { server, common: run.common, capabilities, canary: None };
     variables.set("era", session.era().as_str());
     let mut open = OpenServer { session, opener, variables, fixtures };
     if file.setup.is_empty() {
@@ -102,6 +102,7 @@ async fn connect(
         server: server.in_era(era),
         common: run.common,
         capabilities: capabilities.clone(),
+        canary: None,
     };
     let wanted = opener(run.era);
     let missing =

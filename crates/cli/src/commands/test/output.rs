@@ -22,6 +22,8 @@ pub(super) struct SuiteOutput {
     bar: Option<ProgressBar>,
     shows_text: bool,
     shows_coverage: bool,
+    /// Whether every skipped test is named.
+    names_skipped: bool,
     /// The tests that were skipped for the same reason, by file and era.
     skipped: BTreeMap<(String, Option<EraLabel>, String), Vec<String>>,
 }
@@ -36,12 +38,23 @@ impl SuiteOutput {
             bar
         });
         let skipped = BTreeMap::new();
-        Self { bar, shows_text: !args.json, shows_coverage: args.coverage, skipped }
+        Self {
+            bar,
+            shows_text: !args.json,
+            shows_coverage: args.coverage,
+            names_skipped: args.generic.generic,
+            skipped,
+        }
     }
 
     pub(super) fn show(&mut self, event: &SuiteEvent) -> Result<(), CommandError> {
         match event {
             SuiteEvent::RunStarted { tests, .. } => {
+                if let Some(bar) = &self.bar {
+                    bar.set_length(*tests as u64);
+                }
+            }
+            SuiteEvent::TestsFound(tests) => {
                 if let Some(bar) = &self.bar {
                     bar.set_length(*tests as u64);
                 }
@@ -93,6 +106,9 @@ impl SuiteOutput {
         for ((suite, era, reason), names) in &self.skipped {
             let what = match names.as_slice() {
                 [only] => format!("{suite} › {only}"),
+                several if self.names_skipped => {
+                    format!("{} of {suite} ({})", format_count(several.len(), "test"), several.join(", "))
+                }
                 several => format!("{} of {suite}", format_count(several.len(), "test")),
             };
             let era = era.map(|era| format!(" [{}]", era.as_str())).unwrap_or_default();
@@ -139,6 +155,9 @@ fn test_text(report: &TestCaseReport, out: &StdoutWriter) -> Option<String> {
     let colored =
         |color: AnsiColor, text: &str| out.styled(Style::new().bold().fg_color(Some(color.into())), text);
     let mut text = match &report.outcome {
+        TestOutcome::Passed if !report.warnings.is_empty() => {
+            format!("{} {name} ({ms:.0} ms)", colored(AnsiColor::Yellow, "warn "))
+        }
         TestOutcome::Passed if out.is_terminal() => {
             return Some(format!("{} {name} ({ms:.0} ms)", colored(AnsiColor::Green, "ok   ")));
         }
@@ -155,6 +174,10 @@ fn test_text(report: &TestCaseReport, out: &StdoutWriter) -> Option<String> {
     };
     for failure in report.outcome.failures() {
         let _ = write!(text, "\n{}", indent(&clean(&render_failure(report, failure))));
+    }
+    for warning in &report.warnings {
+        let warning = format!("warning: {}", render_failure(report, warning));
+        let _ = write!(text, "\n{}", indent(&clean(&warning)));
     }
     if !report.stderr.is_empty() {
         let _ =
