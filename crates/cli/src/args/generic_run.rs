@@ -15,7 +15,7 @@ pub(crate) struct GenericArgs {
     #[arg(
         long,
         help_heading = "Generic tests",
-        conflicts_with_all = ["shard", "retry", "watch", "list", "update", "from", "fixture", "jobs"],
+        conflicts_with_all = ["shard", "retry", "watch", "list", "update", "from", "verify", "fixture", "jobs"],
     )]
     pub(crate) generic: bool,
 
