@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use toolyard_hub::LogLevel;
+use toolyard_hub::{ClientCapabilities, LogLevel};
 use toolyard_upstream::{EnvInheritance, Era, ServerListKind};
 
 use crate::expect::Expectation;
@@ -46,6 +46,8 @@ pub struct TestFile {
     pub fixtures: Vec<PathBuf>,
     pub vars: Map<String, Value>,
     pub answers: ScriptedAnswers,
+    /// What the client declares. `None` declares what is answered.
+    pub capabilities: Option<ClientCapabilities>,
     pub log_level: Option<LogLevel>,
     pub violations: ViolationPolicy,
     pub redact: Vec<Redactor>,

@@ -35,6 +35,12 @@ pub(super) fn save_test(
         },
     };
     let call = SavedCall { request: SavedRequest::Call { tool: tool.raw_name.clone(), arguments }, outcome };
+    // Before the path of the server is written, which starts at this folder.
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            CommandError::new(Exit::Failed, format!("cannot create the folder {}: {error}", folder.display()))
+        })?;
+    }
     let text = match std::fs::read_to_string(path) {
         Ok(existing) => append_saved_test(path, &existing, &call).map_err(|reason| {
             CommandError::usage(format!("cannot add a test to {}: {reason}", path.display()))

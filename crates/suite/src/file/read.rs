@@ -112,6 +112,7 @@ impl TestFileReader<'_> {
             fixtures: self.texts(&members, "fixtures").into_iter().map(PathBuf::from).collect(),
             vars: self.vars(&members),
             answers: members.get("answers").and_then(|node| self.answers(node)).unwrap_or_default(),
+            capabilities: None,
             log_level: members.get("log_level").and_then(|node| self.log_level(node)),
             violations: match self.choice(&members, "violations", &["fail", "ignore"]) {
                 Some("ignore") => ViolationPolicy::Ignore,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolyard_cassette::{Cassette, Exchange, Tape, TapeStep};
+use toolyard_hub::ClientCapabilities;
 use toolyard_upstream::Era;
 
 use super::recorded::{RecordedFileOptions, RecordedMessage, RecordedServer, UnrepeatableRequests};
@@ -32,9 +33,9 @@ fn file_of(path: &Path, tape: &Tape, era: Era) -> TestFile {
     let mut server = RecordedServer::default();
     let of_era = |exchange: &&Exchange| exchange.era == era;
     // Several clients can have used the same IDs, so each request gets the number of its exchange.
-    let mut declared = DeclaredCapabilities::default();
+    let mut declared = ClientCapabilities::default();
     for (number, exchange) in tape.requests().filter(of_era).enumerate() {
-        declared.add(exchange.capabilities.as_ref());
+        add_capabilities(&mut declared, exchange.capabilities.as_ref());
         server.add_request(
             exchange.line,
             RecordedMessage {
@@ -65,33 +66,29 @@ fn file_of(path: &Path, tape: &Tape, era: Era) -> TestFile {
     });
     // Servers offer different things to different clients.
     let answers = &mut file.answers;
-    if declared.elicitation && answers.elicitation.is_none() {
+    if (declared.elicit_form || declared.elicit_url) && answers.elicitation.is_none() {
         answers.elicitation = AnswerSequence::InOrder(Vec::new());
     }
-    if declared.sampling && answers.sampling.is_none() {
+    if declared.sample && answers.sampling.is_none() {
         answers.sampling = AnswerSequence::InOrder(Vec::new());
     }
     if declared.roots && answers.roots.is_none() {
         answers.roots = Some(json!({"roots": []}));
     }
+    file.capabilities = Some(declared);
     file
 }
 
-/// What the recorded client could answer.
-#[derive(Debug, Default)]
-struct DeclaredCapabilities {
-    elicitation: bool,
-    sampling: bool,
-    roots: bool,
-}
-
-impl DeclaredCapabilities {
-    fn add(&mut self, capabilities: Option<&Value>) {
-        let has = |name: &str| capabilities.is_some_and(|capabilities| capabilities.get(name).is_some());
-        self.elicitation |= has("elicitation");
-        self.sampling |= has("sampling");
-        self.roots |= has("roots");
+/// Adds what a recorded client could answer. Elicitation without a mode is that of forms.
+fn add_capabilities(declared: &mut ClientCapabilities, recorded: Option<&Value>) {
+    let get = |name: &str| recorded.and_then(|capabilities| capabilities.get(name));
+    if let Some(modes) = get("elicitation") {
+        let has_url = modes.get("url").is_some();
+        declared.elicit_url |= has_url;
+        declared.elicit_form |= modes.get("form").is_some() || !has_url;
     }
+    declared.sample |= get("sampling").is_some();
+    declared.roots |= get("roots").is_some();
 }
 
 /// Reads a message that was parsed before.
@@ -105,13 +102,29 @@ mod tests {
 
     use serde_json::json;
     use toolyard_cassette::Cassette;
+    use toolyard_hub::ClientCapabilities;
     use toolyard_upstream::Era;
 
-    use super::import_cassette;
+    use super::{add_capabilities, import_cassette};
     use crate::expect::{ConditionKind, ExpectationCheck};
     use crate::file::AnswerSequence;
 
     const HEADER: &str = r#"{"toolyard_cassette":1,"toolyard":"0.1.0","server":"s","transport":"stdio","started":"2027-01-31T12:00:00.000Z"}"#;
+
+    #[test]
+    fn elicitation_without_a_mode_is_that_of_forms() {
+        for (recorded, form, url) in [
+            (json!({}), false, false),
+            (json!({"elicitation": {}}), true, false),
+            (json!({"elicitation": {"form": {}}}), true, false),
+            (json!({"elicitation": {"url": {}}}), false, true),
+            (json!({"elicitation": {"form": {}, "url": {}}}), true, true),
+        ] {
+            let mut declared = ClientCapabilities::default();
+            add_capabilities(&mut declared, Some(&recorded));
+            assert_eq!((declared.elicit_form, declared.elicit_url), (form, url), "{recorded}");
+        }
+    }
 
     #[test]
     fn requests_become_tests_and_others_are_skipped() {
@@ -152,6 +165,12 @@ mod tests {
         assert_eq!(file.answers.elicitation, AnswerSequence::InOrder(vec![json!({"action": "decline"})]));
         assert_eq!(file.answers.roots, Some(json!({"roots": []})));
         assert!(file.answers.sampling.is_none());
+        let declared = ClientCapabilities { roots: true, ..ClientCapabilities::default() };
+        assert_eq!(
+            file.capabilities,
+            Some(declared),
+            "what the recorded client declared, not what it answered"
+        );
         let ExpectationCheck::Value { matcher, .. } = &file.tests[2].steps[0].expect.items[0].check else {
             panic!("{:?}", file.tests[2])
         };

@@ -136,6 +136,7 @@ pub fn parse_mcp_assert(
         fixtures: options.fixture.iter().map(|folder| options.working_folder.join(folder)).collect(),
         vars: Map::from_iter([("fixture".to_owned(), json!("${FIXTURES}"))]),
         answers: converter.answers(&file.server.client_capabilities, file.assert_sampling.as_ref()),
+        capabilities: None,
         log_level: log_level.and_then(|level| serde_json::from_value(json!(level)).ok()),
         violations: ViolationPolicy::Ignore,
         redact: Vec::new(),

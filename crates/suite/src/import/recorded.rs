@@ -167,6 +167,7 @@ impl RecordedServer {
                 sampling: of_kind("sampling/createMessage"),
                 roots: roots.map(|(_, answer)| escape(answer)),
             },
+            capabilities: None,
             log_level: None,
             violations: ViolationPolicy::Ignore,
             redact: Vec::new(),

@@ -75,7 +75,8 @@ pub(crate) async fn open_server<'a>(run: &'a FileRun<'a>) -> Result<OpenServer<'
     let server = server_of(file, options.server.as_ref(), &options.configured, &variables, &run.folder)
         .map_err(ServerFailure::new)?;
     let answers = file.tests.iter().filter_map(|test| test.answers.as_ref()).chain([&file.answers]);
-    let capabilities = capabilities(answers, file.log_level);
+    let declared = file.capabilities.clone();
+    let capabilities = declared.unwrap_or_else(|| capabilities(answers, file.log_level));
     let (session, server) = connect(run, server, &capabilities).await?;
     let opener = SessionOpener { server, common: run.common, capabilities, canary: None };
     variables.set("era", session.era().as_str());
