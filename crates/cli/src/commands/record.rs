@@ -55,8 +55,12 @@ pub(crate) async fn run(args: RecordArgs, stop: CancellationToken) -> Result<Exi
                 ));
             }
             let writer = create(CassetteTransport::Stdio)?;
-            let end = with_warning(&writer, record_command(command, &writer, &stop)).await?;
-            (writer, end)
+            let ended = with_warning(&writer, record_command(command, &writer, &stop)).await;
+            if ended.is_err() && writer.summary().messages == 0 {
+                // The next attempt should not need --force.
+                let _ = std::fs::remove_file(&args.output);
+            }
+            (writer, ended?)
         }
         TransportSettings::Url(url) => {
             let target = proxy_target(url, &server.auth)?;
