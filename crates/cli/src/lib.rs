@@ -102,7 +102,8 @@ pub fn main() -> ExitCode {
         CliCommand::Token(TokenCommand::New(verb)) => run_async(args.log.as_deref(), token::create(verb)),
         CliCommand::Token(TokenCommand::List(verb)) => run_async(args.log.as_deref(), token::list(verb)),
         CliCommand::Token(TokenCommand::Revoke(verb)) => run_async(args.log.as_deref(), token::revoke(verb)),
-        CliCommand::Run(verb) => run_async(args.log.as_deref(), run::run(verb)),
+        // It reports unavailable servers itself.
+        CliCommand::Run(verb) => run_async(args.log.as_deref().or(Some("error")), run::run(verb)),
         CliCommand::Watch(verb) => run_async(args.log.as_deref(), watch::run(verb)),
         CliCommand::Types(verb) => run_async(args.log.as_deref(), codegen::run(verb)),
         CliCommand::OpenApi(verb) => run_async(args.log.as_deref(), openapi::run(verb)),

@@ -92,6 +92,7 @@ fn a_server_that_is_not_there_has_its_own_exit_code() {
     let (code, _, err) = run(&["-", "--config", &config], "print('fine without it')");
     assert_eq!(code, Some(0), "{err}");
     assert!(err.contains("the tools of server `gone` are unavailable: "), "{err}");
+    assert!(!err.contains("WARN"), "the log does not repeat it: {err}");
 }
 
 #[tokio::test]
