@@ -24,6 +24,7 @@ use crate::run::session::SessionOpener;
 mod canary;
 mod cases;
 mod compact;
+mod concurrent_calls;
 mod input_schema;
 mod judge;
 mod list_tests;
@@ -36,6 +37,7 @@ mod rules;
 mod shrink;
 mod target;
 mod tool_tests;
+mod unknown_names;
 mod values;
 
 pub(crate) use canary::CanaryWatch;

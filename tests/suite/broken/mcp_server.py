@@ -46,7 +46,7 @@ def mistake(schema, arguments):
     return None
 
 
-def serve(tools, call, lists=None):
+def serve(tools, call, lists=None, check_names=True):
     """Answers requests until the input ends. `call(name, arguments, request)` returns the result of a tool, and
     `lists()` the tools if they change."""
     while line := sys.stdin.readline():
@@ -63,6 +63,8 @@ def serve(tools, call, lists=None):
             result = {}
         elif method == "tools/list":
             result = {"tools": lists() if lists else tools}
+        elif method == "tools/call" and check_names and params["name"] not in [each["name"] for each in tools]:
+            result = error(f"unknown tool {params['name']}")
         elif method == "tools/call":
             result = call(params["name"], params.get("arguments", {}), request)
         else:

@@ -2,23 +2,26 @@
 //! tool. Starts the tests of the tools.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use toolyard_definitions::lint::{LintSeverity, lint};
 use toolyard_definitions::{OfferProfile, ServerOffer};
-use toolyard_upstream::{Era, ServerListKind};
+use toolyard_upstream::{Era, ServerListKind, TransportSettings};
 
 use super::canary::MASK;
 use super::judge::{Finding, ToolUnderTest};
 use super::progress::{GenericProgress, RunningTest};
 use super::rules::{
     ENVIRONMENT_LEAKED, LINT, LIST_CHANGED, LIST_FAILED, LIST_ORDER, NOTHING_CALLED, PROTOCOL_VIOLATION,
-    RuleSeverity, START_FAILED, START_SLOW, UNKNOWN_TOOL,
+    RuleSeverity, START_FAILED, START_SLOW, STOP_SLOW, UNKNOWN_TOOL,
 };
 use super::target::GenericTarget;
-use super::{GenericScope, request_tests, tool_tests};
+use super::{GenericScope, concurrent_calls, request_tests, tool_tests, unknown_names};
 use crate::expect::AssertionFailure;
 use crate::run::session::TestSession;
+
+/// How long a connection waits for a process to exit before it sends a signal.
+const MOST_STOP: Duration = Duration::from_secs(2);
 
 const START: &str = "the server starts";
 const LISTS: &str = "the lists can be read";
@@ -26,6 +29,7 @@ const STABLE: &str = "the lists stay the same";
 const DEFINITIONS: &str = "the definitions pass lint";
 const UNCHANGED: &str = "calls do not change the lists";
 const ENVIRONMENT: &str = "the environment stays private";
+const STOP: &str = "the server stops";
 const CALLED: &str = "tools were called";
 
 /// The lists of a server.
@@ -55,7 +59,7 @@ pub(crate) async fn run(progress: &mut GenericProgress<'_>, target: &mut Generic
         .filter_map(|text| serde_json::value::RawValue::from_string(text.clone()).ok())
         .filter_map(|raw| ToolUnderTest::read(&raw))
         .collect();
-    progress.announce(2 * tools.len() + 8).await;
+    progress.announce(2 * tools.len() + 11).await;
     if !is_single_call {
         test_lists(progress, target, &lists, findings).await;
     }
@@ -69,8 +73,12 @@ pub(crate) async fn run(progress: &mut GenericProgress<'_>, target: &mut Generic
             request_tests::read_resources(progress, target, lists.items(ServerListKind::Resources)).await;
         requests +=
             request_tests::render_prompts(progress, target, lists.items(ServerListKind::Prompts)).await;
+        let offered: Vec<ServerListKind> = lists.lists.iter().map(|(kind, _)| *kind).collect();
+        unknown_names::refuse_unknown_names(progress, target, &offered).await;
+        concurrent_calls::answer_concurrent_calls(progress, target).await;
         compare_after_calls(progress, target, &lists).await;
         check_environment(progress, target).await;
+        stop(progress, target).await;
     }
     if let Some(mut test) = progress.begin(CALLED).await {
         if calls == 0 && (requests == 0 || !tools.is_empty()) {
@@ -366,6 +374,30 @@ async fn check_environment(progress: &mut GenericProgress<'_>, target: &mut Gene
         test.add(Finding::new(ENVIRONMENT_LEAKED, message), Some(line.clone()));
     }
     progress.finish(test, target.stderr()).await;
+}
+
+/// Closes the connection, and looks how long a process that the run started needs to exit.
+async fn stop(progress: &mut GenericProgress<'_>, target: &mut GenericTarget<'_>) {
+    if !matches!(progress.options.server.transport, TransportSettings::Command(_)) {
+        return;
+    }
+    let Some(mut test) = progress.begin(STOP).await else { return };
+    let line = progress.options.reproduction.test(STOP);
+    match target.session().await {
+        Ok(_) => {
+            let started = Instant::now();
+            target.close().await;
+            if started.elapsed() >= MOST_STOP {
+                let message = format!(
+                    "the server did not exit within {} s after its standard input was closed; a signal ended it",
+                    MOST_STOP.as_secs()
+                );
+                test.add(Finding::new(STOP_SLOW, message), Some(line));
+            }
+        }
+        Err(reason) => test.add(Finding::new(START_FAILED, reason), Some(line)),
+    }
+    progress.finish(test, Vec::new()).await;
 }
 
 #[cfg(test)]

@@ -81,6 +81,11 @@ rules! {
         commonly convert, such as `\"5\"` to 5, are not used.";
     ACCEPTS_UNKNOWN = "accepts-unknown", Warning,
         "A property is accepted that the input schema excludes with `additionalProperties`.";
+    UNKNOWN_ACCEPTED = "unknown-accepted", Failure,
+        "A tool, prompt or method that does not exist gets a result instead of an error.";
+    CONCURRENT_CALLS = "concurrent-calls", Failure,
+        "Calls that were answered one after the other are not all answered when they are sent at the \
+        same time.";
     PROGRESS_ORDER = "progress-order", Failure,
         "The progress of a call does not increase with every notification.";
     ENVIRONMENT_LEAKED = "environment-leaked", Failure,
@@ -91,6 +96,8 @@ rules! {
         "A listed resource cannot be read.";
     PROMPT_FAILED = "prompt-failed", Warning,
         "A listed prompt cannot be rendered with a text for every argument.";
+    STOP_SLOW = "stop-slow", Warning,
+        "The server does not exit by itself after its standard input was closed, within two seconds.";
     NOTHING_CALLED = "nothing-called", Failure,
         "No tool was called, and the server has no resources and prompts either.";
     UNKNOWN_TOOL = "unknown-tool", Failure,

@@ -3,10 +3,13 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+use toolyard_hub::Raw;
 use toolyard_hub::json::Object;
 use toolyard_upstream::{Era, ServerListKind};
 
-use super::judge::ToolUnderTest;
+use super::judge::{Finding, ToolUnderTest};
+use super::rules::{CRASH, HANG, START_FAILED};
 use crate::coverage::CoverageLog;
 use crate::expect::observation::{Observation, StepFailure};
 use crate::run::answers::AnswerScript;
@@ -15,6 +18,9 @@ use crate::run::step::{CallRequestSpec, ReadyStep, ToolDefinitions, perform};
 
 /// How long a server may take to answer a request that asks for nothing.
 const ALIVE: Duration = Duration::from_secs(2);
+/// How many calls are remembered, and how quickly they were answered.
+const MOST_QUICK: usize = 4;
+const QUICK: Duration = Duration::from_millis(300);
 /// How often a call may get more time because of its progress.
 const MOST_EXTENSIONS: usize = 5;
 
@@ -50,6 +56,8 @@ pub(crate) struct GenericTarget<'a> {
     coverage: &'a CoverageLog,
     /// The longest time of an answered call.
     slowest: Duration,
+    /// Calls that had a result quickly, one for each tool.
+    quick: Vec<(String, Value)>,
     /// The last lines of standard error of the process that ended last.
     stderr: Vec<String>,
     /// Violations and leaks that belong to no call.
@@ -66,6 +74,7 @@ impl<'a> GenericTarget<'a> {
             script,
             coverage,
             slowest: Duration::ZERO,
+            quick: Vec::new(),
             stderr: Vec::new(),
             stray_violations: Vec::new(),
             stray_leaks: Vec::new(),
@@ -136,15 +145,54 @@ impl<'a> GenericTarget<'a> {
         (self.slowest * 10).max(Duration::from_millis(400)).min(limit)
     }
 
+    fn remember(&mut self, tool: &ToolUnderTest, arguments: &Value) {
+        let is_known = self.quick.iter().any(|(name, _)| *name == tool.name);
+        // The environment that a tool discloses would look like a leak.
+        if !is_known && !tool.discloses_environment && self.quick.len() < MOST_QUICK {
+            self.quick.push((tool.name.clone(), arguments.clone()));
+        }
+    }
+
+    /// Returns calls that had a result quickly, of different tools.
+    pub(crate) fn quick_calls(&self) -> Vec<(String, Value)> {
+        self.quick.clone()
+    }
+
+    /// Sends a request with a method of any name. Returns its result, or `None` for an error.
+    pub(crate) async fn send(
+        &mut self,
+        method: &'static str,
+        params: Object,
+        limit: Duration,
+    ) -> Result<Option<Raw>, Finding> {
+        let session = self.session().await.map_err(|reason| Finding::new(START_FAILED, reason))?;
+        let link = std::sync::Arc::clone(&session.link);
+        let end = match tokio::time::timeout(limit, link.request(method, params)).await {
+            Ok(Ok(result)) => return Ok(Some(result)),
+            Ok(Err(error)) => match link.disconnect_reason() {
+                Some(reason) if error.source_error().is_none() => Finding::new(CRASH, reason),
+                _ => return Ok(None),
+            },
+            Err(_) => Finding::new(HANG, format!("no answer within {:.1} s", limit.as_secs_f64())),
+        };
+        self.abandon();
+        Err(end)
+    }
+
     /// Calls a tool.
     pub(crate) async fn call_tool(
         &mut self,
         tool: &ToolUnderTest,
-        arguments: &serde_json::Value,
+        arguments: &Value,
         limit: Duration,
     ) -> Result<CallObservation, String> {
         let request = CallRequestSpec::Tool { name: tool.name.clone(), arguments: arguments.clone() };
+        let started = Instant::now();
         let record = self.request(request, limit).await?;
+        let has_result = record.end == CallEnd::Answered && record.seen.result.is_some();
+        if has_result && !record.seen.is_tool_error() && started.elapsed() < QUICK {
+            self.remember(tool, arguments);
+        }
         if let (Some(session), CallEnd::Answered) = (&self.session, &record.end)
             && let Some(index) = session.tools()
         {

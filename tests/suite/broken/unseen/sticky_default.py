@@ -35,8 +35,14 @@ for line in sys.stdin:
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "tags", "version": "1"}}
     elif message["method"] == "tools/list":
         result = {"tools": [TOOL]}
+    elif message["method"] == "tools/call" and message["params"]["name"] != TOOL["name"]:
+        result = {"content": [{"type": "text", "text": "unknown tool"}], "isError": True}
     elif message["method"] == "tools/call":
         result = call(message["params"]["arguments"])
-    else:
+    elif message["method"] == "ping":
         result = {}
+    else:
+        error = {"code": -32601, "message": "unknown method"}
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}), flush=True)
+        continue
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
