@@ -82,8 +82,10 @@ async fn calls_of_every_replica_are_shown_to_those_who_may_see_them() {
         let ended = event_where(socket, |event| event["event"] == "call_ended").await;
         assert_eq!((&ended["call"]["replica"], &ended["call"]["status"]), (&json!("b"), &json!("cancelled")));
     }
-    let held = (hold(&a).await, hold(&b).await);
-    for name in ["a", "b"] {
+    let mut held = Vec::new();
+    for (name, replica) in [("a", &a), ("b", &b)] {
+        // One after the other: events of different replicas have no order.
+        held.push(hold(replica).await);
         let began = event_where(&mut eve, |event| event["event"] == "call_started").await;
         assert_eq!((&began["call"]["replica"], &began["call"]["principal"]), (&json!(name), &json!("ada")));
         let progress = event_where(&mut eve, |event| event["event"] == "call_progress").await;
