@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Replaces the value at this path of object keys. Returns `None` if there is none.
+/// Replaces the value at this path of object keys. Returns `None` if the path leads to no value.
 pub(crate) fn replace_value(text: &str, path: &[&str], replacement: &str) -> Option<String> {
     let span = find_value(text, path)?;
     Some(format!("{}{replacement}{}", &text[..span.start], &text[span.end..]))

@@ -29,7 +29,7 @@ pub(crate) use units::parse_duration;
 pub use yaml::FilePosition;
 
 /// A file of tests for one server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct TestFile {
     /// The path as given, for reports and messages.
     pub path: PathBuf,

@@ -3,10 +3,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +12,6 @@ use toolyard_definitions::lint::{LintSettings, LintSeverity};
 use toolyard_hub::{ClientCapabilities, Secret};
 use toolyard_upstream::{CredentialPolicy, Era, ServerSettings, TransportSettings, UpstreamContext};
 
-use crate::coverage::CoverageLog;
 use crate::event::SuiteEvent;
 use crate::run::RunState;
 use crate::run::filter::TestFilter;
@@ -100,14 +97,7 @@ pub async fn run_generic(
     events: &mpsc::Sender<SuiteEvent>,
     stop: &CancellationToken,
 ) {
-    let state = RunState {
-        events,
-        stop,
-        coverage: CoverageLog::default(),
-        answers: Mutex::default(),
-        has_failed: AtomicBool::new(false),
-        epoch: Instant::now(),
-    };
+    let state = RunState::new(events, stop);
     state.send(SuiteEvent::RunStarted { files: 1, tests: 0 }).await;
     let eras: Vec<Option<Era>> = match options.eras.is_empty() {
         true => vec![None],

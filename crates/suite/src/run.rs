@@ -146,14 +146,7 @@ pub async fn run_suite(
     stop: &CancellationToken,
 ) {
     let selected = select(files, options);
-    let state = RunState {
-        events,
-        stop,
-        coverage: CoverageLog::default(),
-        answers: Mutex::default(),
-        has_failed: AtomicBool::new(false),
-        epoch: Instant::now(),
-    };
+    let state = RunState::new(events, stop);
     let snapshots: Vec<SnapshotFolder> =
         selected.iter().map(|one| SnapshotFolder::new(&one.file.path, options.snapshots)).collect();
     let all_passed: Vec<AtomicBool> = selected.iter().map(|_| AtomicBool::new(true)).collect();
@@ -190,7 +183,19 @@ pub async fn run_suite(
     state.send(SuiteEvent::RunFinished { duration, interrupted }).await;
 }
 
-impl RunState<'_> {
+impl<'a> RunState<'a> {
+    /// Starts a run. Its times count from now.
+    pub(crate) fn new(events: &'a mpsc::Sender<SuiteEvent>, stop: &'a CancellationToken) -> Self {
+        Self {
+            events,
+            stop,
+            coverage: CoverageLog::default(),
+            answers: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            epoch: Instant::now(),
+        }
+    }
+
     pub(crate) async fn send(&self, event: SuiteEvent) {
         // Without a reader, there is nothing to report to.
         let _ = self.events.send(event).await;

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::expect::observation::{result_text, strip_envelope};
 use crate::file::parse_test_file;
+use crate::snapshot::render::quote_text;
+use crate::values::escape_variables;
 
 const HEAD: &str = "# yaml-language-server: $schema=https://raw.githubusercontent.com/toolyard/toolyard/main/docs/toolyard-test.schema.json\n";
 /// The maximum number of characters of a test's name that come from its arguments.
@@ -62,12 +64,13 @@ pub fn render_saved_tests(server: &SavedServer, calls: &[SavedCall]) -> String {
             name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
         (name.clone(), Value::String(format!("${{env:{}}}", variable.to_ascii_uppercase())))
     };
-    let texts = |words: &[String]| words.iter().map(|word| escape(&Value::String(word.clone()))).collect();
+    let texts =
+        |words: &[String]| words.iter().map(|word| escape_variables(&Value::String(word.clone()))).collect();
     let server = match server {
-        SavedServer::Configured(name) => escape(&Value::String(name.clone())),
+        SavedServer::Configured(name) => escape_variables(&Value::String(name.clone())),
         SavedServer::Command { program, args, env, cwd } => {
             let mut members = Map::new();
-            members.insert("command".to_owned(), escape(&Value::String(program.clone())));
+            members.insert("command".to_owned(), escape_variables(&Value::String(program.clone())));
             if !args.is_empty() {
                 members.insert("args".to_owned(), Value::Array(texts(args)));
             }
@@ -75,13 +78,13 @@ pub fn render_saved_tests(server: &SavedServer, calls: &[SavedCall]) -> String {
                 members.insert("env".to_owned(), Value::Object(env.iter().map(secret).collect()));
             }
             if let Some(cwd) = cwd {
-                members.insert("cwd".to_owned(), escape(&Value::String(cwd.clone())));
+                members.insert("cwd".to_owned(), escape_variables(&Value::String(cwd.clone())));
             }
             Value::Object(members)
         }
         SavedServer::Url { url, headers } => {
             let mut members = Map::new();
-            members.insert("url".to_owned(), escape(&Value::String(url.clone())));
+            members.insert("url".to_owned(), escape_variables(&Value::String(url.clone())));
             if !headers.is_empty() {
                 members.insert("headers".to_owned(), Value::Object(headers.iter().map(secret).collect()));
             }
@@ -142,25 +145,25 @@ fn unique_name(call: &SavedCall, taken: &[String]) -> String {
 }
 
 fn write_test(out: &mut String, name: &str, call: &SavedCall) {
-    out.push_str(&format!("  - name: {}\n", quote(name)));
+    out.push_str(&format!("  - name: {}\n", quote_text(name)));
     let arguments = match &call.request {
         SavedRequest::Call { tool, arguments } => {
-            write_member(out, "call", &escape(&Value::String(tool.clone())), 4);
+            write_member(out, "call", &escape_variables(&Value::String(tool.clone())), 4);
             Some(arguments)
         }
         SavedRequest::Prompt { name, arguments } => {
-            write_member(out, "prompt", &escape(&Value::String(name.clone())), 4);
+            write_member(out, "prompt", &escape_variables(&Value::String(name.clone())), 4);
             Some(arguments)
         }
         SavedRequest::Read { uri } => {
-            write_member(out, "read", &escape(&Value::String(uri.clone())), 4);
+            write_member(out, "read", &escape_variables(&Value::String(uri.clone())), 4);
             None
         }
     };
     if let Some(arguments) = arguments.filter(|value| value.as_object().is_some_and(|map| !map.is_empty())) {
-        write_member(out, "arguments", &escape(arguments), 4);
+        write_member(out, "arguments", &escape_variables(arguments), 4);
     }
-    write_member(out, "expect", &escape(&expectation(&call.outcome)), 4);
+    write_member(out, "expect", &escape_variables(&expectation(&call.outcome)), 4);
 }
 
 /// Returns what the test expects: the part of the result that says most.
@@ -197,24 +200,12 @@ fn has_only_text(result: &Value) -> bool {
     })
 }
 
-/// Protects texts from being read as variables.
-fn escape(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(text.replace("${", "$${")),
-        Value::Array(items) => items.iter().map(escape).collect(),
-        Value::Object(members) => Value::Object(
-            members.iter().map(|(key, value)| (key.replace("${", "$${"), escape(value))).collect(),
-        ),
-        other => other.clone(),
-    }
-}
-
 /// Writes a member of a map as YAML.
 fn write_member(out: &mut String, key: &str, value: &Value, indent: usize) {
     let is_plain = key.starts_with(|first: char| first.is_ascii_alphabetic())
         && key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-')
         && !NOT_A_TEXT.contains(&key.to_ascii_lowercase().as_str());
-    let key = if is_plain { key.to_owned() } else { quote(key) };
+    let key = if is_plain { key.to_owned() } else { quote_text(key) };
     out.push_str(&format!("{:indent$}{key}:", ""));
     write_value(out, value, indent);
 }
@@ -240,29 +231,9 @@ fn write_value(out: &mut String, value: &Value, indent: usize) {
                 }
             }
         }
-        Value::String(text) => out.push_str(&format!(" {}\n", quote(text))),
+        Value::String(text) => out.push_str(&format!(" {}\n", quote_text(text))),
         other => out.push_str(&format!(" {other}\n")),
     }
-}
-
-/// Writes a text in double quotes.
-fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            // These have a meaning of their own in YAML, or none.
-            letter if letter.is_control() || "\u{2028}\u{2029}\u{feff}".contains(letter) => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(letter)));
-            }
-            letter => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::expect::matcher::compile;
 use crate::expect::path::replace;
 use crate::file::{FilePosition, RedactionTarget, Redactor};
 
-mod render;
+pub(crate) mod render;
 
 use render::render_snapshot;
 pub(crate) use render::render_value;

@@ -30,6 +30,18 @@ fn hint(suggestion: &Option<String>) -> String {
     suggestion.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
+/// Protects texts from being read as variables.
+pub(crate) fn escape_variables(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(text.replace("${", "$${")),
+        Value::Array(items) => items.iter().map(escape_variables).collect(),
+        Value::Object(members) => Value::Object(
+            members.iter().map(|(key, value)| (key.replace("${", "$${"), escape_variables(value))).collect(),
+        ),
+        other => other.clone(),
+    }
+}
+
 /// The variables that a step can use.
 #[derive(Debug, Clone, Default)]
 pub struct Variables {

@@ -27,8 +27,8 @@ use crate::settings::ServerSettings;
 
 /// How long to wait for the exit of a process after its streams broke.
 const EXIT: Duration = Duration::from_millis(500);
-/// How long a server may take to exit after its standard input is closed.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a server may take to exit after its standard input is closed. Then it gets a signal.
+pub const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// A connection that serves one client only.
 #[derive(Debug)]
@@ -234,7 +234,7 @@ impl DirectConnection {
         }
         self.live.authorizer.wait_for_renewals().await;
         match &self.live.child {
-            Some(child) => Some(child.stop(GRACE).await.description),
+            Some(child) => Some(child.stop(STOP_GRACE).await.description),
             None => None,
         }
     }

@@ -30,7 +30,7 @@ pub use auth::{
 };
 pub use child::{Child, ChildInput, LineListener, ProcessExit, SpawnError, SupervisorCommand, check_command};
 pub use connect::{CredentialPolicy, MESSAGE_BYTES, UpstreamContext};
-pub use direct_connection::{DirectCallOutcome, DirectConnection};
+pub use direct_connection::{DirectCallOutcome, DirectConnection, STOP_GRACE};
 pub use environment::ProcessEnvironment;
 pub use list::{PagedList, ServerListKind};
 pub use misconfigured::MisconfiguredServer;

@@ -2,11 +2,11 @@
 //! tool. Starts the tests of the tools.
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use toolyard_definitions::lint::{LintSeverity, lint};
 use toolyard_definitions::{OfferProfile, ServerOffer};
-use toolyard_upstream::{Era, ServerListKind, TransportSettings};
+use toolyard_upstream::{Era, STOP_GRACE, ServerListKind, TransportSettings};
 
 use super::canary::MASK;
 use super::judge::{Finding, ToolUnderTest};
@@ -19,9 +19,6 @@ use super::target::GenericTarget;
 use super::{GenericScope, concurrent_calls, request_tests, tool_tests, unknown_names};
 use crate::expect::AssertionFailure;
 use crate::run::session::TestSession;
-
-/// How long a connection waits for a process to exit before it sends a signal.
-const MOST_STOP: Duration = Duration::from_secs(2);
 
 const START: &str = "the server starts";
 const LISTS: &str = "the lists can be read";
@@ -387,10 +384,10 @@ async fn stop(progress: &mut GenericProgress<'_>, target: &mut GenericTarget<'_>
         Ok(_) => {
             let started = Instant::now();
             target.close().await;
-            if started.elapsed() >= MOST_STOP {
+            if started.elapsed() >= STOP_GRACE {
                 let message = format!(
                     "the server did not exit within {} s after its standard input was closed; a signal ended it",
-                    MOST_STOP.as_secs()
+                    STOP_GRACE.as_secs()
                 );
                 test.add(Finding::new(STOP_SLOW, message), Some(line));
             }

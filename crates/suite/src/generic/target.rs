@@ -81,7 +81,7 @@ impl<'a> GenericTarget<'a> {
         }
     }
 
-    /// Returns the connection, after opening it if there is none.
+    /// Returns the open connection, or opens one.
     pub(crate) async fn session(&mut self) -> Result<&mut TestSession, String> {
         let is_broken = self.session.as_ref().is_some_and(|open| open.link.disconnect_reason().is_some());
         if is_broken {

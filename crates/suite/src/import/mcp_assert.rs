@@ -128,23 +128,15 @@ pub fn parse_mcp_assert(
     let log_level = file.assert_logging.as_ref().and_then(|logging| logging.set_level.as_ref());
     Ok(TestFile {
         path: path.to_owned(),
-        name: None,
         server,
         eras: Some(vec![Era::Legacy]),
-        timeout: None,
-        start_timeout: None,
         fixtures: options.fixture.iter().map(|folder| options.working_folder.join(folder)).collect(),
         vars: Map::from_iter([("fixture".to_owned(), json!("${FIXTURES}"))]),
         answers: converter.answers(&file.server.client_capabilities, file.assert_sampling.as_ref()),
-        capabilities: None,
         log_level: log_level.and_then(|level| serde_json::from_value(json!(level)).ok()),
         violations: ViolationPolicy::Ignore,
-        redact: Vec::new(),
-        only: RunCondition::default(),
-        tags: Vec::new(),
-        setup: Vec::new(),
-        teardown: Vec::new(),
         tests: vec![test],
+        ..TestFile::default()
     })
 }
 

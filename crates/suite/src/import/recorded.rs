@@ -14,6 +14,7 @@ use crate::file::{
     AnswerSequence, CompletionStep, CompletionTargetSpec, FailureExpectation, FilePosition, RunCondition,
     ScriptedAnswers, ServerSpec, StepAction, StepExpectations, TestCase, TestFile, TestStep, ViolationPolicy,
 };
+use crate::values::escape_variables;
 
 /// Requests that every connection sends by itself.
 const OF_THE_CONNECTION: [&str; 3] = ["initialize", "server/discover", "ping"];
@@ -141,14 +142,15 @@ impl RecordedServer {
         }
         for (position, (kind, items)) in list_tests.into_iter().zip(lists) {
             let at = tests[position].at;
-            let expected = recorded_result(at, (options.condition)(escape(&json!({list_key(kind): items}))));
+            let expected =
+                recorded_result(at, (options.condition)(escape_variables(&json!({list_key(kind): items}))));
             tests[position].steps[0].expect.items = vec![expected];
         }
         let of_kind = |method: &str| {
             let answers: Vec<Value> = replies
                 .iter()
                 .filter(|(asked, _)| asked == method)
-                .map(|(_, answer)| escape(answer))
+                .map(|(_, answer)| escape_variables(answer))
                 .collect();
             if answers.is_empty() { AnswerSequence::None } else { AnswerSequence::InOrder(answers) }
         };
@@ -158,24 +160,14 @@ impl RecordedServer {
             name: Some(options.name),
             server: options.server,
             eras: options.era.map(|era| vec![era]),
-            timeout: None,
-            start_timeout: None,
-            fixtures: Vec::new(),
-            vars: Map::new(),
             answers: ScriptedAnswers {
                 elicitation: of_kind("elicitation/create"),
                 sampling: of_kind("sampling/createMessage"),
-                roots: roots.map(|(_, answer)| escape(answer)),
+                roots: roots.map(|(_, answer)| escape_variables(answer)),
             },
-            capabilities: None,
-            log_level: None,
             violations: ViolationPolicy::Ignore,
-            redact: Vec::new(),
-            only: RunCondition::default(),
-            tags: Vec::new(),
-            setup: Vec::new(),
-            teardown: Vec::new(),
             tests,
+            ..TestFile::default()
         }
     }
 }
@@ -229,7 +221,7 @@ fn step_of(
             let result = strip_envelope(result.clone());
             let failed = result.get("isError") == Some(&Value::Bool(true));
             let failure = if failed { FailureExpectation::ToolError } else { FailureExpectation::Success };
-            let items = vec![recorded_result(at, condition(escape(&result)))];
+            let items = vec![recorded_result(at, condition(escape_variables(&result)))];
             StepExpectations { failure, items, ..StepExpectations::default() }
         }
         (None, error) => {
@@ -270,7 +262,7 @@ fn items_of(kind: ServerListKind, answer: &RecordedMessage) -> Vec<Value> {
 fn action_of(request: &RecordedMessage) -> Option<StepAction> {
     let params = &request.params;
     let text = |key: &str| Some(params.get(key)?.as_str()?.replace("${", "$${"));
-    let arguments = || escape(params.get("arguments").unwrap_or(&json!({})));
+    let arguments = || escape_variables(params.get("arguments").unwrap_or(&json!({})));
     Some(match request.method.as_deref()? {
         "tools/call" => StepAction::Call { tool: text("name")?, arguments: arguments() },
         "prompts/get" => StepAction::Prompt { name: text("name")?, arguments: arguments() },
@@ -293,16 +285,4 @@ fn action_of(request: &RecordedMessage) -> Option<StepAction> {
         }
         _ => return None,
     })
-}
-
-/// Protects recorded texts from being read as variables.
-fn escape(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(text.replace("${", "$${")),
-        Value::Array(items) => items.iter().map(escape).collect(),
-        Value::Object(members) => Value::Object(
-            members.iter().map(|(key, value)| (key.replace("${", "$${"), escape(value))).collect(),
-        ),
-        other => other.clone(),
-    }
 }

@@ -121,6 +121,11 @@ fn scalar_text(text: &str) -> String {
     if is_word {
         return text.to_owned();
     }
+    quote_text(text)
+}
+
+/// Writes a text in double quotes.
+pub(crate) fn quote_text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
