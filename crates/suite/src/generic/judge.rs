@@ -18,9 +18,6 @@ use super::target::{CallEnd, CallObservation};
 use crate::expect::diff::shorten;
 use crate::expect::observation::{Observation, StepFailure};
 
-/// The part of a message that says that only one call gets no answer.
-const OTHERS_ANSWERED: &str = "other requests are answered";
-
 /// A violated rule.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Finding {
@@ -29,22 +26,19 @@ pub(crate) struct Finding {
     pub(crate) message: String,
     /// An excerpt of the answer.
     pub(crate) answer: Option<String>,
+    /// Whether only this call gets no answer.
+    pub(crate) others_answered: bool,
 }
 
 impl Finding {
     pub(crate) fn new(rule: GenericRule, message: impl Into<String>) -> Self {
-        Self { rule, severity: rule.severity, message: message.into(), answer: None }
+        Self { rule, severity: rule.severity, message: message.into(), answer: None, others_answered: false }
     }
 
     /// Whether this is the same failure with other arguments. A server that answers nothing is not
     /// one that is slow with one call.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.rule == other.rule && self.others_answered() == other.others_answered()
-    }
-
-    /// Whether only one call gets no answer.
-    pub(crate) fn others_answered(&self) -> bool {
-        self.rule == HANG && self.message.contains(OTHERS_ANSWERED)
+        self.rule == other.rule && self.others_answered == other.others_answered
     }
 
     fn with_answer(self, seen: &Observation) -> Self {
@@ -95,11 +89,11 @@ pub(crate) fn judge_exchange(record: &CallObservation) -> Vec<Finding> {
         CallEnd::Crashed(reason) => found.push(Finding::new(CRASH, reason.clone())),
         CallEnd::Silent { limit, others_answered } => {
             let others = match others_answered {
-                true => OTHERS_ANSWERED,
+                true => "other requests are answered",
                 false => "other requests get no answer either",
             };
             let message = format!("no answer within {:.1} s; {others}", limit.as_secs_f64());
-            found.push(Finding::new(HANG, message));
+            found.push(Finding { others_answered: *others_answered, ..Finding::new(HANG, message) });
         }
         // The violation explains why there is no result.
         CallEnd::Unusable(reason) if record.seen.violations.iter().any(|text| reason.contains(text)) => {}

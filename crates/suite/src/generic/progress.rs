@@ -49,7 +49,7 @@ pub(crate) struct RunningTest {
 impl RunningTest {
     /// Adds a finding. `reproduce` is the line that repeats it.
     pub(crate) fn add(&mut self, finding: Finding, reproduce: Option<String>) {
-        let Finding { rule, severity, message, answer } = finding;
+        let Finding { rule, severity, message, answer, .. } = finding;
         let failure = AssertionFailure {
             actual: answer,
             rule: Some(rule.id),

@@ -156,7 +156,7 @@ async fn explain(
         }
     }
     let message = format!("{} (only after earlier calls)", finding.message);
-    let finding = match finding.others_answered() {
+    let finding = match finding.others_answered {
         // It was slow once.
         true => Finding { rule: SLOW_CALL, severity: SLOW_CALL.severity, ..finding },
         false => finding,
@@ -226,7 +226,7 @@ async fn forgive_amounts(
     limit: Duration,
 ) -> Finding {
     let smaller = with_small_numbers(&tool.input_value, arguments);
-    if !finding.others_answered() || smaller == *arguments {
+    if !finding.others_answered || smaller == *arguments {
         return finding;
     }
     match repeat(target, tool, &smaller, &finding, limit).await {
